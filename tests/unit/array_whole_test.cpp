@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <numeric>
 #include <random>
 
 #include "weft/base/error.h"
@@ -188,30 +189,41 @@ TEST(ArrayWhole, products_of_every_layout) {
   EXPECT_EQ(product_errors({false, true, 2, 64, 3, Out::partial}, 70, 66, 330, 2), 0);
 }
 
+/// From one place of a window to the next; convolutions side by side.
+struct Gaps {
+  std::int64_t x = 1, y = 1, groups = 1;
+};
+
 /// Images [n, y, x, channel] and weights [place, channel, out]; places as rows or as steps.
 std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y,
-                                std::int64_t parts = 1, bool pieces = false) {
-  constexpr std::int64_t kImages = 3, kHigh = 7, kWide = 6, kIn = 72, kOut = 72, kWindowX = 3,
-                         kWindowY = 2, kBefore = 1;
+                                std::int64_t parts = 1, bool pieces = false,
+                                const Gaps& gaps = {}) {
+  constexpr std::int64_t kImages = 3, kHigh = 7, kWide = 6, kWindowX = 3, kWindowY = 2, kBefore = 1;
+  const auto [gap_x, gap_y, groups_of] = gaps;
+  // Of a group, odd ones: copies fill up what is missing to 8 and to 64.
+  const std::int64_t kIn = groups_of > 1 ? 67 : 72, kOut = groups_of > 1 ? 5 : 72, pitch_in = 72,
+                     pitch_out = groups_of > 1 ? 8 : 72;
   WholeProduct spec;
   spec.type = dtypes::bfloat16, spec.mode = Mode::patches, spec.groups = groups;
   spec.columns = 64, spec.stages = 3, spec.b_along_n = !turned, spec.pieces = pieces;
   spec.patch[0] = 4, spec.patch[1] = 8, spec.patch[2] = 2;
   spec.step[0] = step_x, spec.step[1] = step_y;
+  spec.grouped = groups_of > 1;
   std::mt19937 rng(11);
-  const std::int64_t wide = (kWide + 2 * kBefore - kWindowX) / step_x + 1,
-                     high = (kHigh + 2 * kBefore - kWindowY) / step_y + 1;
-  const std::int64_t planes = pieces ? device::kPiecePlanes : 1;
-  Array x({kIn, kWide, kHigh, kImages}, 72, planes), y({kOut, wide, high, kImages}, 72);
-  Array w = turned ? Array({kIn, kOut, kWindowX, kWindowY}, 72, planes)
-                   : Array({kOut, kIn, kWindowX, kWindowY}, 72, planes);
+  const std::int64_t wide = (kWide + 2 * kBefore - (kWindowX - 1) * gap_x - 1) / step_x + 1,
+                     high = (kHigh + 2 * kBefore - (kWindowY - 1) * gap_y - 1) / step_y + 1;
+  const std::int64_t planes = pieces ? device::kPiecePlanes : groups_of;
+  Array x({kIn, kWide, kHigh, kImages}, pitch_in, planes),
+      y({kOut, wide, high, kImages}, pitch_out, groups_of);
+  Array w = turned ? Array({kIn, kOut, kWindowX, kWindowY}, pitch_in, planes)
+                   : Array({kOut, kIn, kWindowX, kWindowY}, pitch_out, planes);
   x.fill(rng), w.fill(rng);
   auto up = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to; };
   const std::int64_t across = up(wide, 4), down = up(high, 8),
                      count = across * down * up(kImages, 2);
   const std::int64_t steps = up(kIn, 64) * kWindowX * kWindowY;
   const std::int64_t pixels = wide * high * kImages;
-  std::vector<float> sums(static_cast<std::size_t>(parts * pixels * kOut), NAN);
+  std::vector<float> sums(static_cast<std::size_t>(parts * pixels * kOut * groups_of), NAN);
   const bool by_threads = parts > 1 || pieces;
   if (by_threads) spec.out = Out::partial;
   void* to = by_threads ? static_cast<void*>(sums.data()) : y.data.data();
@@ -222,6 +234,9 @@ std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y,
        {"high", high},
        {"tiles_m", up(count, groups)},
        {"tiles_n", up(kOut, 64)},
+       {"batches", groups_of},
+       {"gap_x", gap_x},
+       {"gap_y", gap_y},
        {"steps", steps},
        {"part", up(steps, parts)},
        {"m", by_threads ? pixels : count * 64},
@@ -239,10 +254,11 @@ std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y,
        {"to_x", 1},
        {"to_channel", wide * high}});
   std::int64_t wrong = 0;
-  for (std::int64_t n = 0; n < kImages; ++n)
+  for (std::int64_t image = 0; image < kImages * groups_of; ++image)
     for (std::int64_t i = 0; i < high; ++i)
       for (std::int64_t j = 0; j < wide; ++j)
         for (std::int64_t o = 0; o < kOut; ++o) {
+          const std::int64_t n = image / groups_of, group = image % groups_of;
           float want = 0;
           for (std::int64_t p = 0; p < kWindowX * kWindowY; ++p)
             for (std::int64_t c = 0; c < kIn; ++c) {
@@ -250,23 +266,23 @@ std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y,
               want += product_of(
                   pieces,
                   [&](std::int64_t plane) {
-                    return x.read(c, j * step_x - kBefore + p % kWindowX,
-                                  i * step_y - kBefore + p / kWindowX, n, plane);
+                    return x.read(c, j * step_x - kBefore + p % kWindowX * gap_x,
+                                  i * step_y - kBefore + p / kWindowX * gap_y, n, group + plane);
                   },
                   [&](std::int64_t plane) {
                     return w.read(turned ? c : o, turned ? o : c, at % kWindowX, at / kWindowX,
-                                  plane);
+                                  group + plane);
                   });
             }
           if (!by_threads) {
-            wrong += widen(y.at(o, j, i, n)) != widen(narrow(want));
+            wrong += widen(y.at(o, j, i, n, group)) != widen(narrow(want));
             continue;
           }
           float got = 0;
           for (std::int64_t p = 0; p < parts; ++p)
             got += sums[static_cast<std::size_t>(
                 pieces ? (((p * kImages + n) * kOut + o) * high + i) * wide + j
-                       : (((p * kImages + n) * high + i) * wide + j) * kOut + o)];
+                       : (((p * kImages * groups_of + image) * high + i) * wide + j) * kOut + o)];
           wrong += !(got == want);
         }
   return wrong;
@@ -280,6 +296,18 @@ TEST(ArrayWhole, convolutions_read_windows_in_place) {
   EXPECT_EQ(convolution_errors(true, 1, 1, 1, 2), 0);
 }
 
+TEST(ArrayWhole, convolutions_with_gaps_and_groups) {
+  EXPECT_EQ(convolution_errors(false, 2, 1, 1, 1, false, {2, 3}), 0);
+  EXPECT_EQ(convolution_errors(false, 1, 2, 1, 2, false, {1, 3}), 0);
+  EXPECT_EQ(convolution_errors(true, 2, 1, 1, 1, false, {3, 2}), 0);
+  EXPECT_EQ(convolution_errors(false, 2, 1, 1, 1, true, {2, 2}), 0);
+  EXPECT_EQ(convolution_errors(true, 1, 1, 1, 3, true, {3, 1}), 0);
+  EXPECT_EQ(convolution_errors(false, 2, 1, 1, 1, false, {1, 1, 2}), 0);
+  EXPECT_EQ(convolution_errors(true, 1, 1, 1, 1, false, {2, 1, 7}), 0);
+  EXPECT_EQ(convolution_errors(false, 1, 2, 2, 3, false, {2, 3, 3}), 0);
+  EXPECT_EQ(convolution_errors(true, 2, 1, 1, 2, false, {1, 1, 8}), 0);
+}
+
 TEST(ArrayWhole, convolutions_of_pieces) {
   EXPECT_EQ(convolution_errors(false, 2, 1, 1, 1, true), 0);
   EXPECT_EQ(convolution_errors(false, 1, 2, 2, 1, true), 0);
@@ -289,31 +317,49 @@ TEST(ArrayWhole, convolutions_of_pieces) {
 
 /// The adjoint of a convolution with steps: every remainder of places in one launch, some without
 /// places of the window.
-std::int64_t phase_errors(bool pieces, int groups, int step_x, int step_y, std::int64_t before) {
-  constexpr std::int64_t kImages = 3, kHigh = 4, kWide = 5, kIn = 72, kOut = 70, kWindowX = 3,
-                         kWindowY = 2;
+std::int64_t phase_errors(bool pieces, int groups, int step_x, int step_y, std::int64_t before,
+                          const Gaps& gaps = {}) {
+  constexpr std::int64_t kImages = 3, kHigh = 4, kWide = 5, kWindowX = 3, kWindowY = 2;
+  const auto [gap_x, gap_y, groups_of] = gaps;
+  const std::int64_t kIn = groups_of > 1 ? 13 : 72, kOut = groups_of > 1 ? 67 : 70,
+                     pitch = groups_of > 1 ? 16 : 72;
   WholeProduct spec;
   spec.type = dtypes::bfloat16, spec.mode = Mode::patches, spec.groups = groups;
   spec.columns = 64, spec.stages = 3, spec.b_along_n = false, spec.pieces = pieces;
   spec.out = pieces ? Out::partial : Out::stored;
   spec.patch[0] = 4, spec.patch[1] = 8, spec.patch[2] = 2;
-  spec.phases[0] = step_x, spec.phases[1] = step_y;
+  spec.phases[0] = step_x, spec.phases[1] = step_y, spec.grouped = groups_of > 1;
   std::mt19937 rng(17);
   // One place behind the last window.
-  const std::int64_t wide = (kWide - 1) * step_x + kWindowX - 2 * before + 1,
-                     high = (kHigh - 1) * step_y + kWindowY - 2 * before + 1;
-  const std::int64_t planes = pieces ? device::kPiecePlanes : 1;
-  Array g({kIn, kWide, kHigh, kImages}, 72, planes), w({kIn, kOut, kWindowX, kWindowY}, 72, planes);
+  const std::int64_t wide = (kWide - 1) * step_x + (kWindowX - 1) * gap_x - 2 * before + 2,
+                     high = (kHigh - 1) * step_y + (kWindowY - 1) * gap_y - 2 * before + 2;
+  const std::int64_t planes = pieces ? device::kPiecePlanes : groups_of;
+  Array g({kIn, kWide, kHigh, kImages}, pitch, planes),
+      w({kIn, kOut, kWindowX, kWindowY}, pitch, planes);
   g.fill(rng), w.fill(rng);
   auto up = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to; };
   const std::int64_t across = up(up(wide, step_x), 4), down = up(up(high, step_y), 8),
-                     count = across * down * up(kImages, 2), size = kImages * kOut * wide * high;
+                     count = across * down * up(kImages, 2), size = kImages * groups_of * kOut * wide * high;
+  const std::int64_t common_x = std::gcd(gap_x, step_x), common_y = std::gcd(gap_y, step_y);
+  const auto inverse = [](std::int64_t gap, std::int64_t rest) {
+    for (std::int64_t v = 1; v < rest; ++v)
+      if (gap * v % rest == 1) return v;
+    return std::int64_t{0};
+  };
   std::vector<float> sums(static_cast<std::size_t>(size), NAN);
   std::vector<std::uint16_t> rounded(static_cast<std::size_t>(size), narrow(99));
   void* to = pieces ? static_cast<void*>(sums.data()) : rounded.data();
   run(joined(spec), spec, g, w, to, size, nullptr,
       {{"blocks", 2},
-       {"batches", step_x * step_y},
+       {"batches", step_x * step_y * groups_of},
+       {"each", step_x * step_y},
+       {"gap_x", gap_x / common_x},
+       {"gap_y", gap_y / common_y},
+       {"common_x", common_x},
+       {"common_y", common_y},
+       {"inverse_x", inverse(gap_x / common_x, step_x / common_x)},
+       {"inverse_y", inverse(gap_y / common_y, step_y / common_y)},
+       {"to_group", wide * high * kOut},
        {"wide", wide},
        {"high", high},
        {"tiles_m", up(count, groups)},
@@ -328,7 +374,7 @@ std::int64_t phase_errors(bool pieces, int groups, int step_x, int step_y, std::
        {"chunks", up(kIn, 64)},
        {"turned", kWindowX * kWindowY},
        {"slab", 0},
-       {"to_image", wide * high * kOut},
+       {"to_image", wide * high * kOut * groups_of},
        {"to_y", wide},
        {"to_x", 1},
        {"to_channel", wide * high}});
@@ -336,25 +382,35 @@ std::int64_t phase_errors(bool pieces, int groups, int step_x, int step_y, std::
   auto at = [&](std::int64_t n, std::int64_t o, std::int64_t y, std::int64_t x) {
     return static_cast<std::size_t>(((n * kOut + o) * high + y) * wide + x);
   };
-  for (std::int64_t n = 0; n < kImages; ++n)
+  for (std::int64_t n = 0; n < kImages * groups_of; ++n)
     for (std::int64_t i = 0; i < kHigh; ++i)
       for (std::int64_t j = 0; j < kWide; ++j)
         for (std::int64_t p = 0; p < kWindowX * kWindowY; ++p) {
-          const std::int64_t y = i * step_y + p / kWindowX - before,
-                             x = j * step_x + p % kWindowX - before;
+          const std::int64_t y = i * step_y + p / kWindowX * gap_y - before,
+                             x = j * step_x + p % kWindowX * gap_x - before,
+                             image = n / groups_of, group = n % groups_of;
           if (y < 0 || y >= high || x < 0 || x >= wide) continue;
           for (std::int64_t o = 0; o < kOut; ++o)
             for (std::int64_t c = 0; c < kIn; ++c)
               want[at(n, o, y, x)] += product_of(
-                  pieces, [&](std::int64_t plane) { return g.read(c, j, i, n, plane); },
+                  pieces, [&](std::int64_t plane) { return g.read(c, j, i, image, group + plane); },
                   [&](std::int64_t plane) {
-                    return w.read(c, o, p % kWindowX, p / kWindowX, plane);
+                    return w.read(c, o, p % kWindowX, p / kWindowX, group + plane);
                   });
         }
   std::int64_t wrong = 0;
   for (std::size_t i = 0; i < want.size(); ++i)
     wrong += !(pieces ? sums[i] == want[i] : widen(rounded[i]) == widen(narrow(want[i])));
   return wrong;
+}
+
+TEST(ArrayWhole, adjoints_of_convolutions_with_steps_gaps_and_groups) {
+  EXPECT_EQ(phase_errors(false, 1, 2, 3, 1, {3, 2}), 0);
+  EXPECT_EQ(phase_errors(false, 2, 4, 3, 0, {2, 3}), 0);  // what a step and a gap have in common
+  EXPECT_EQ(phase_errors(false, 1, 5, 2, 2, {3, 2}), 0);
+  EXPECT_EQ(phase_errors(true, 2, 3, 2, 1, {2, 3}), 0);
+  EXPECT_EQ(phase_errors(false, 1, 2, 2, 1, {1, 1, 3}), 0);
+  EXPECT_EQ(phase_errors(false, 2, 3, 2, 0, {2, 2, 2}), 0);
 }
 
 TEST(ArrayWhole, adjoints_of_convolutions_with_steps) {
@@ -364,24 +420,33 @@ TEST(ArrayWhole, adjoints_of_convolutions_with_steps) {
   }
 }
 
-void gradients_towards_weights(bool pieces) {
+void gradients_towards_weights(bool pieces, const Gaps& gaps = {}, bool whole = false) {
   constexpr std::int64_t kImages = 3, kHigh = 5, kWide = 6, kIn = 72, kOut = 72, kWindow = 3,
                          kBefore = 1;
+  const auto [gap_x, gap_y, groups_of] = gaps;
   WholeProduct spec;
-  spec.type = dtypes::bfloat16, spec.mode = Mode::places, spec.out = Out::partial;
+  spec.type = dtypes::bfloat16, spec.mode = Mode::places, spec.out = whole ? Out::copied : Out::partial;
+  spec.grouped = groups_of > 1;
   spec.a_along_m = true, spec.columns = 64, spec.stages = 2, spec.groups = 1, spec.pieces = pieces;
   spec.patch[0] = 8, spec.patch[1] = 4, spec.patch[2] = 2;
   std::mt19937 rng(13);
-  const std::int64_t planes = pieces ? device::kPiecePlanes : 1;
+  const std::int64_t planes = pieces ? device::kPiecePlanes : groups_of;
   Array x({kIn, kWide, kHigh, kImages}, 72, planes), g({kOut, kWide, kHigh, kImages}, 72, planes);
   x.fill(rng), g.fill(rng);
-  const std::int64_t across = 1, down = 2, steps = across * down * 2, parts = 2, taps = 9;
-  std::vector<float> sums(static_cast<std::size_t>(parts * taps * kIn * kOut), NAN);
-  run(joined(spec), spec, x, g, sums.data(), std::ssize(sums), nullptr,
+  const std::int64_t across = 1, down = 2, steps = across * down * 2, parts = whole ? 1 : 2, taps = 9;
+  std::vector<float> sums(static_cast<std::size_t>(parts * groups_of * taps * kIn * kOut), NAN);
+  Array to({kOut, taps, kIn, groups_of}, kOut);
+  Array turned({kOut, kIn, taps, groups_of}, kOut);  // the same with its rows apart
+  turned.strides = {kOut * taps, kOut, kOut * taps * kIn, 8};
+  void* out = whole ? static_cast<void*>(to.data.data()) : sums.data();
+  run(joined(spec), spec, x, g, out, whole ? std::ssize(to.data) : std::ssize(sums), &turned,
       {{"blocks", 4},
        {"tiles_m", 2},
        {"tiles_n", 2},
-       {"batches", taps},
+       {"batches", taps * groups_of},
+       {"each", taps},
+       {"gap_x", gap_x},
+       {"gap_y", gap_y},
        {"parts", parts},
        {"steps", steps},
        {"part", steps / parts},
@@ -393,9 +458,10 @@ void gradients_towards_weights(bool pieces) {
        {"before_y", kBefore},
        {"window", kWindow}});
   std::int64_t wrong = 0;
-  for (std::int64_t p = 0; p < taps; ++p)
+  for (std::int64_t at = 0; at < taps * groups_of; ++at)
     for (std::int64_t c = 0; c < kIn; ++c)
       for (std::int64_t o = 0; o < kOut; ++o) {
+        const std::int64_t p = at % taps, group = at / taps;
         float want = 0, got = 0;
         for (std::int64_t n = 0; n < kImages; ++n)
           for (std::int64_t i = 0; i < kHigh; ++i)
@@ -403,12 +469,14 @@ void gradients_towards_weights(bool pieces) {
               want += product_of(
                   pieces,
                   [&](std::int64_t plane) {
-                    return x.read(c, j - kBefore + p % kWindow, i - kBefore + p / kWindow, n,
-                                  plane);
+                    return x.read(c, j - kBefore + p % kWindow * gap_x,
+                                  i - kBefore + p / kWindow * gap_y, n, group + plane);
                   },
-                  [&](std::int64_t plane) { return g.read(o, j, i, n, plane); });
-        for (std::int64_t part = 0; part < parts; ++part)
-          got += sums[static_cast<std::size_t>(((part * kIn + c) * taps + p) * kOut + o)];
+                  [&](std::int64_t plane) { return g.read(o, j, i, n, group + plane); });
+        for (std::int64_t part = 0; part < parts && !whole; ++part)
+          got += sums[static_cast<std::size_t>(
+              (((part * groups_of + group) * kIn + c) * taps + p) * kOut + o)];
+        if (whole) got = widen(to.at(o, p, c, group)), want = widen(narrow(want));
         wrong += !(got == want);
       }
   EXPECT_EQ(wrong, 0);
@@ -416,6 +484,11 @@ void gradients_towards_weights(bool pieces) {
 
 TEST(ArrayWhole, gradients_towards_weights) {
   for (const bool pieces : {false, true}) gradients_towards_weights(pieces);
+  gradients_towards_weights(false, {}, true);
+  gradients_towards_weights(false, {2, 3});
+  gradients_towards_weights(true, {3, 1});
+  gradients_towards_weights(false, {1, 1, 2});
+  gradients_towards_weights(false, {2, 1, 3}, true);
 }
 
 /// The program without the `which`-th call of `op`; all of a Wait's kind for "wait".
@@ -469,19 +542,22 @@ TEST(ArrayWhole, every_form_keeps_its_registers_on_a_card) {
   int kernels = 0;
   for (int groups : {1, 2}) {
     for (int columns : {64, 256}) {
-      for (int which = 0; which < 9; ++which) {
+      for (int which = 0; which < 13; ++which) {
         WholeProduct p;
         p.pieces = which == 5 || which == 6 || which == 8;
         // Sums of steps are in registers beside those of the tile.
         const int most = p.pieces ? std::min(columns, 192) : columns;
         p.type = which % 2 ? dtypes::float16 : dtypes::bfloat16;
         p.groups = groups, p.columns = most, p.stages = 4;
-        p.a_along_m = which == 1 || which == 4 || which == 6, p.b_along_n = which != 2 && which < 7;
-        if (which >= 7) p.phases[0] = p.phases[1] = 2;
-        p.out = which == 1 || which == 7 ? Out::stored : which >= 4 ? Out::partial : Out::copied;
+        p.a_along_m = which == 1 || which == 4 || which == 6, p.b_along_n = which != 2 && (which < 7 || which == 9 || which == 11);
+        p.grouped = which >= 9;  // patches with copied and partial sums, phases, places
+        if (which == 7 || which == 8 || which == 12) p.phases[0] = p.phases[1] = 2;
+        p.out = which == 1 || which == 7 || which == 12         ? Out::stored
+                : which < 4 || which == 9 || which == 11 ? Out::copied
+                                                         : Out::partial;
         if (p.pieces) p.type = dtypes::bfloat16;
         if (which >= 2) {
-          p.mode = which == 4 || which == 6 ? Mode::places : Mode::patches;
+          p.mode = which == 4 || which == 6 || which == 11 ? Mode::places : Mode::patches;
           p.patch[0] = p.patch[1] = 8, p.step[0] = 2;
         }
         BuildOptions options;
@@ -507,7 +583,7 @@ TEST(ArrayWhole, every_form_keeps_its_registers_on_a_card) {
       }
     }
   }
-  EXPECT_EQ(kernels, 36);
+  EXPECT_EQ(kernels, 52);
 }
 
 }  // namespace

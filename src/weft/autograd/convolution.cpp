@@ -149,56 +149,14 @@ struct Kernels {
                     const NDArray& weight, const Conv& conv) = nullptr;
 };
 
-NDArray whole_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, const Window& w) {
-  NDArray y = NDArray::empty(x.device(), x.elem(),
-                             Dims{x.shape()[0], weight.shape()[0], w.out[0], w.out[1]});
-  device::whole_conv(y, x, weight, images_of(conv));
-  return y;
-}
-NDArray whole_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& conv, const Window&,
-                           std::int64_t h, std::int64_t width) {
-  NDArray dx =
-      NDArray::empty(g.device(), g.elem(), Dims{g.shape()[0], weight.shape()[1], h, width});
-  device::whole_conv_gradients(&dx, nullptr, g, dx, weight, images_of(conv));
-  return dx;
-}
-NDArray whole_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape, const Conv& conv,
-                            const Window&) {
-  NDArray dw = NDArray::empty(g.device(), g.elem(), shape);
-  device::whole_conv_gradients(nullptr, &dw, g, x, dw, images_of(conv));
-  return dw;
-}
-void whole_conv2d_gradients(NDArray& dx, NDArray& dw, const NDArray& g, const NDArray& x,
-                            const NDArray& weight, const Conv& conv) {
-  dx = NDArray::empty(g.device(), g.elem(), x.shape());
-  dw = NDArray::empty(g.device(), g.elem(), weight.shape());
-  device::whole_conv_gradients(&dx, &dw, g, x, weight, images_of(conv));
-}
-
 constexpr Kernels kHost{host_conv2d, host_conv2d_input, host_conv2d_weight};
 constexpr Kernels kCard{card_conv2d, card_conv2d_input, card_conv2d_weight, card_conv2d_gradients};
-constexpr Kernels kWhole{whole_conv2d, whole_conv2d_input, whole_conv2d_weight,
-                         whole_conv2d_gradients};
-
-/// Whether the device's own kernel of products fits: 16-bit floats, windows without gaps. `image`:
-/// elements of what the windows are taken of.
-bool fits_whole_product(const Tensor& x, const Tensor& weight, const Conv& conv, const Window& w,
-                        std::int64_t image) {
-  if (x.data().on_host() || x.elem() != weight.elem() ||
-      !device::has_whole_product(x.data().device(), x.elem()))
-    return false;
-  return weight.size() > 0 && std::min(x.size(), image) > 0 &&
-         fits_tiles(weight.shape(), x.shape()[0], std::max(x.size(), image), conv, w);
-}
-
 /// Null where the device has none: the convolution is composed of products then.
-const Kernels* kernels_of(std::string_view name, const Tensor& x, const Tensor& weight,
-                          const Conv& conv, const Window& w, std::int64_t image) {
+const Kernels* kernels_of(std::string_view name, const Tensor& x, const Tensor& weight) {
   if (host_has_convolution(x.data(), weight.data())) return &kHost;
-  const bool whole = fits_whole_product(x, weight, conv, w, image);
-  if (!whole && !card_has_convolution(x.data(), weight.data())) return nullptr;
+  if (!card_has_convolution(x.data(), weight.data())) return nullptr;
   check_same_device(x.data(), weight.data(), name);
-  return whole ? &kWhole : &kCard;
+  return &kCard;
 }
 
 NDArray unset_result(const Tensor& x, const Tensor& weight, const Window& w) {
@@ -247,7 +205,7 @@ Tensor convolution(const Tensor& x, const Tensor& weight, const Conv& conv, Resu
     if (room < 0) refuse_shapes("conv2d", x, weight, conv, rule);
     w.out[i] = room / conv.stride[i] + 1;
   }
-  if (const Kernels* k = kernels_of("conv2d", x, weight, conv, w, x.size()))
+  if (const Kernels* k = kernels_of("conv2d", x, weight))
     return kernel_node(*k, x, weight, conv, w, result);
   return composed_conv2d(x, weight, conv, w);
 }
@@ -307,8 +265,7 @@ Tensor transposed_convolution(const Tensor& x, const Tensor& weight, const Conv&
     }
   }
   const Pair p = conv.padding, size{whole[0] - 2 * p[0], whole[1] - 2 * p[1]};
-  const std::int64_t image = x.shape()[0] * weight.shape()[1] * g * size[0] * size[1];
-  if (const Kernels* k = kernels_of("conv_transpose2d", x, weight, conv, w, image)) {
+  if (const Kernels* k = kernels_of("conv_transpose2d", x, weight)) {
     const bool want_x = x.requires_grad(), want_w = weight.requires_grad();
     return make_tensor(
         "conv_transpose2d",

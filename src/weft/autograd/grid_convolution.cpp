@@ -20,6 +20,7 @@ namespace {
 constexpr std::int64_t kFewResults = 8;  // of a group, that a thread keeps itself
 constexpr std::int64_t kFewTiled = 8;    // channels that would leave tiles of 16-bit products empty
 constexpr std::int64_t kMostWritten = 64;  // places of a window that are written out
+constexpr std::int64_t kFewPairs = 32;   // of a group: a block has one
 constexpr std::int64_t kFewChannels = 4;   // that are summed: images rather than features
 
 /// Whether threads compute it by strips: tiles of a product would be empty for the most part.
@@ -131,38 +132,80 @@ std::vector<Phase> phases(std::int64_t extent, std::int64_t window, std::int64_t
   return out;
 }
 
-/// Whether float32 is multiplied by tiles of its pieces. `like`: of the type and the device;
-/// `image`: extents of what the windows are taken of.
-bool by_pieces(device::ConvolutionOf which, const NDArray& like, const NDArray& weight,
-               const Dims& image, const Window& w, const Conv& conv) {
-  const Dims& n = weight.shape();
-  const std::int64_t elements = image[0] * image[1] * image[2] * image[3];
-  if (like.elem() != Elem::float32 || !fits_tiles(n, image[0], elements, conv, w)) return false;
-  return device::prefers_pieces(
-      like.device(), which,
-      {image[0], n[1], n[0], {image[2], image[3]}, {n[2], n[3]}, {w.out[0], w.out[1]}},
-      images_of(conv));
+/// Whether kernels of whole tiles (devices/whole.h) know windows of weights of this shape. `image`:
+/// extents of what they are taken of.
+bool fits_tiles(const Dims& weight, const Dims& image, const Conv& conv, const Window& w) {
+  constexpr std::int64_t kMostStep = 8, kMostPlaces = std::int64_t{1} << 31;  // of the copy engine
+  const std::int64_t places = image[0] * w.out[0] * w.out[1],
+                     taken = image[0] * image[1] * image[2] * image[3];
+  return weight[1] > 0 && weight[0] > 0 && conv.stride[0] <= kMostStep &&
+         conv.stride[1] <= kMostStep && taken > 0 && taken < kMostPlaces && places > 0 &&
+         places * 64 < kMostPlaces && places * conv.groups < kMostPlaces;
+}
+
+/// Microseconds of a convolution by strips (operators/convolution.h): what a thread does for one of
+/// the channels summed, strips of up to four results sharing the start. On an H200 7 x 1 of 64
+/// channels took 1.2 of it, 3 x 3 of 512 channels to 3 results at few places 1.4.
+double strip_time(const device::Grid& grid, std::int64_t threads, std::int64_t sums,
+                  std::int64_t summed) {
+  constexpr double kStart = 64, kEach = 3, kMostRows = 4, kOccupied = 512, kLanes = 128;
+  const auto processors = static_cast<double>(grid.processors());
+  const double occupied = processors * kOccupied, all = static_cast<double>(threads),
+               rows = std::clamp(all / occupied, 1.0, kMostRows);
+  return static_cast<double>(summed) * (kStart / rows + kEach * static_cast<double>(sums)) *
+         std::max(all, occupied) / (processors * kLanes * grid.clocks_per_microsecond());
+}
+
+/// Whether tiles multiply it. `like`: of the type and the device; `image`: extents of what the
+/// windows are taken of.
+bool by_tiles(device::ConvolutionOf which, const NDArray& like, const Dims& weight,
+              const Dims& image, const Window& w, const Conv& conv) {
+  // Fewer channels leave most of a step of 64 summands empty.
+  constexpr std::int64_t kLeastChannels = 8;
+  using device::ConvolutionOf;
+  const bool pieces = like.elem() == Elem::float32;
+  if ((pieces && (conv.groups > 1 || weight[1] < kLeastChannels)) ||
+      !(pieces || device::has_whole_product(like.device(), like.elem())) ||
+      !fits_tiles(weight, image, conv, w))
+    return false;
+  const std::int64_t groups = conv.groups, ins = weight[1], outs = weight[0] / groups,
+                     taps = weight[2] * weight[3];
+  if (!pieces && groups == 1) {
+    if (ins >= kLeastChannels) return true;
+    if (which != ConvolutionOf::images || outs < kLeastChannels) return false;
+  }
+  const device::ConvolutionSize size{
+      image[0], ins, outs, {image[2], image[3]}, {weight[2], weight[3]}, {w.out[0], w.out[1]}};
+  double threads = 0;  // expected, where it is not a contraction
+  const auto few = [](std::int64_t results) { return std::min(results, kFewResults); };
+  const auto lots = [&](std::int64_t results) { return groups * ceil_div(results, kFewResults); };
+  const device::Grid& grid = device::grid_of(like.device());
+  if (which == ConvolutionOf::results && by_strips(groups, outs, ins, w.kernel)) {
+    threads = strip_time(grid, image[0] * w.out[0] * w.out[1] * lots(outs), taps * few(outs), ins);
+  } else if (which == ConvolutionOf::images && by_strips(groups, ins, outs, w.kernel)) {
+    threads = strip_time(grid, image[0] * image[2] * image[3] * lots(ins),
+                         ceil_div(taps, conv.stride[0] * conv.stride[1]) * few(ins), outs);
+  } else if (which == ConvolutionOf::weights && groups > 1 && outs * ins <= kFewPairs) {
+    return false;
+  }
+  return device::prefers_tiles(like.device(), like.elem(), which, size, images_of(conv), threads);
+}
+/// The same of 16-bit floats alone.
+bool halves_by_tiles(device::ConvolutionOf which, const NDArray& like, const Dims& weight,
+                     const Dims& image, const Window& w, const Conv& conv) {
+  return like.elem() != Elem::float32 && by_tiles(which, like, weight, image, w, conv);
 }
 
 }  // namespace
 
 device::Images images_of(const Conv& conv) {
   device::Images images;
-  for (std::size_t i = 0; i < 2; ++i)
+  for (std::size_t i = 0; i < 2; ++i) {
     images.step[i] = conv.stride[i], images.before[i] = conv.padding[i];
+    images.gap[i] = conv.dilation[i];
+  }
+  images.groups = conv.groups;
   return images;
-}
-
-bool fits_tiles(const Dims& weight, std::int64_t images, std::int64_t elements, const Conv& conv,
-                const Window& w) {
-  constexpr std::int64_t kMostStep = 8, kMostPlaces = std::int64_t{1} << 31;  // of the copy engine
-  // Fewer channels leave most of a step of 64 summands empty.
-  constexpr std::int64_t kLeastChannels = 8;
-  const std::int64_t places = images * w.out[0] * w.out[1];
-  return weight[1] >= kLeastChannels && weight[0] > 0 && conv.groups == 1 &&
-         conv.dilation == Pair{1, 1} && conv.stride[0] <= kMostStep &&
-         conv.stride[1] <= kMostStep && elements > 0 && elements < kMostPlaces && places > 0 &&
-         places * 64 < kMostPlaces;
 }
 
 bool card_has_convolution(const NDArray& x, const NDArray& weight) {
@@ -174,6 +217,10 @@ NDArray card_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, c
   NDArray out = NDArray::empty(x.device(), x.elem(), Dims{x.shape()[0], n[0], w.out[0], w.out[1]});
   if (out.size() == 0) return out;
   if (weight.size() == 0) return full(x.device(), x.elem(), out.shape(), Scalar(0));
+  if (halves_by_tiles(device::ConvolutionOf::results, x, n, x.shape(), w, conv)) {
+    device::whole_conv(out, x, weight, images_of(conv));
+    return out;
+  }
   const device::Windows windows{conv.stride, conv.dilation, conv.padding};
   if (is_product(n, conv)) {
     const NDArray from = as_matrices(named(x, conv, w)), factor = as_matrices(weight, x.shape()[0]),
@@ -189,7 +236,7 @@ NDArray card_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, c
     device::strip_convolution(out, x, weight.contiguous(), conv.groups, windows, false);
   } else if (is_plain(weight, conv) &&
              device::winograd_convolution(out, x, weight, conv.padding, false)) {
-  } else if (by_pieces(device::ConvolutionOf::results, x, weight, x.shape(), w, conv)) {
+  } else if (by_tiles(device::ConvolutionOf::results, x, n, x.shape(), w, conv)) {
     device::whole_conv(out, x, weight, images_of(conv));
   } else {
     contract(out, padded(x, conv.padding, conv.padding),
@@ -205,6 +252,10 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
       NDArray::empty(g.device(), g.elem(), Dims{g.shape()[0], channels * conv.groups, h, width});
   if (out.size() == 0) return out;
   if (g.size() == 0) return full(g.device(), g.elem(), out.shape(), Scalar(0));
+  if (halves_by_tiles(device::ConvolutionOf::images, g, weight.shape(), out.shape(), w, conv)) {
+    device::whole_conv_gradients(&out, nullptr, g, out, weight, images_of(conv));
+    return out;
+  }
   if (by_strips(conv.groups, channels, weight.shape()[0] / conv.groups, w.kernel)) {
     device::strip_convolution(out, g, weight.contiguous(), conv.groups,
                               {conv.stride, conv.dilation, conv.padding}, true);
@@ -227,7 +278,7 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
       device::winograd_convolution(out, g, weight, {2 - conv.padding[0], 2 - conv.padding[1]},
                                    true))
     return out;
-  if (by_pieces(device::ConvolutionOf::images, g, weight, out.shape(), w, conv)) {
+  if (by_tiles(device::ConvolutionOf::images, g, weight.shape(), out.shape(), w, conv)) {
     device::whole_conv_gradients(&out, nullptr, g, out, weight, images_of(conv));
     return out;
   }
@@ -275,11 +326,13 @@ void card_conv2d_gradients(NDArray& dx, NDArray& dw, const NDArray& g, const NDA
   const Dims &n = x.shape(), &k = weight.shape(), &m = g.shape();
   const Window w{{k[2], k[3]}, conv.stride, conv.dilation, {m[2], m[3]}};
   using device::ConvolutionOf;
-  // Both read the pieces of g, which are made once; what is asked before pieces goes its own way.
-  if (!is_plain(weight, conv) && !is_product(k, conv) &&
-      !by_strips(conv.groups, k[1], k[0], w.kernel) &&
-      by_pieces(ConvolutionOf::images, g, weight, n, w, conv) &&
-      by_pieces(ConvolutionOf::weights, g, weight, n, w, conv)) {
+  // Both read g in the order of tiles, which is made once; what is asked before pieces goes its own
+  // way.
+  const bool pieces_first = !is_plain(weight, conv) && !is_product(k, conv) &&
+                            !by_strips(conv.groups, k[1], k[0], w.kernel);
+  if ((g.elem() != Elem::float32 || pieces_first) &&
+      by_tiles(ConvolutionOf::images, g, k, n, w, conv) &&
+      by_tiles(ConvolutionOf::weights, g, k, n, w, conv)) {
     dx = NDArray::empty(g.device(), g.elem(), n), dw = NDArray::empty(g.device(), g.elem(), k);
     return device::whole_conv_gradients(&dx, &dw, g, x, weight, images_of(conv));
   }
@@ -293,7 +346,10 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
   if (out.size() == 0) return out;
   if (g.size() == 0) return full(g.device(), g.elem(), shape, Scalar(0));
   const std::int64_t groups = conv.groups, outs = shape[0] / groups, ins = shape[1];
-  constexpr std::int64_t kFewPairs = 32;  // of a group: a block has one
+  if (halves_by_tiles(device::ConvolutionOf::weights, g, shape, x.shape(), w, conv)) {
+    device::whole_conv_gradients(nullptr, &out, g, x, out, images_of(conv));
+    return out;
+  }
   if (groups > 1 && outs * ins <= kFewPairs &&
       device::strip_weights(out, g, x, groups, {conv.stride, conv.dilation, conv.padding}))
     return out;
@@ -319,7 +375,7 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
     }
   }
   if (is_plain(out, conv) && device::winograd_weights(out, g, x, conv.padding)) return out;
-  if (by_pieces(device::ConvolutionOf::weights, g, out, x.shape(), w, conv)) {
+  if (by_tiles(device::ConvolutionOf::weights, g, shape, x.shape(), w, conv)) {
     device::whole_conv_gradients(nullptr, &out, g, x, out, images_of(conv));
     return out;
   }

@@ -12,10 +12,6 @@ namespace weft {
 
 bool card_has_convolution(const NDArray& x, const NDArray& weight);
 device::Images images_of(const Conv& conv);
-/// Whether kernels of whole tiles (devices/whole.h) know weights of this shape: windows without
-/// gaps. `elements`: of what the windows are taken of.
-bool fits_tiles(const Dims& weight, std::int64_t images, std::int64_t elements, const Conv& conv,
-                const Window& w);
 /// x (n, c, h, w) and weight (o, c / groups, kh, kw) -> (n, o, w.out[0], w.out[1]).
 NDArray card_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, const Window& w);
 /// The gradient for x, of extents h x width; also the transposed convolution of g.

@@ -8,16 +8,20 @@
 
 namespace weft::device {
 
-WholeTensor tensor_in_planes(const NDArray& x, std::initializer_list<std::int64_t> extents,
-                             std::initializer_list<std::int64_t> strides, std::int64_t plane) {
+WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> extents,
+                      std::initializer_list<std::int64_t> strides, const Outermost& outermost) {
   WholeTensor out = tensor_of(x, extents, strides);
-  if (plane) out.axes = 5, out.extents[4] = kPiecePlanes, out.strides[3] = plane;
+  if (outermost.step)
+    out.axes = 5, out.extents[4] = outermost.count, out.strides[3] = outermost.step;
   return out;
 }
 
 WholeTensor Last::tensor() const {
   const Dims& s = data.strides();
-  return tensor_in_planes(data, {channels, width(), height(), images()}, {s[2], s[1], s[0]}, plane);
+  return tensor_of(data, {channels, width(), height(), images()}, {s[2], s[1], s[0] * groups},
+                   plane        ? Outermost{kPiecePlanes, plane}
+                   : groups > 1 ? Outermost{groups, s[0]}
+                                : Outermost{});
 }
 
 NDArray Last::matrix() const {
@@ -37,7 +41,17 @@ bool as_planes(const NDArray& x, NDArray& out) {
   return x.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, out);
 }
 
-Last channels_last(const NDArray& x) {
+NDArray by_groups(const NDArray& x, std::int64_t groups) {
+  const Dims& n = x.shape();
+  return groups == 1 ? x : x.reshape(Dims{n[0] * groups, n[1] / groups, n[2], n[3]});
+}
+
+Last channels_last(const NDArray& x, std::int64_t groups) {
+  if (groups > 1) {
+    Last out = channels_last(by_groups(x, groups));
+    out.groups = groups;
+    return out;
+  }
   const Dims &n = x.shape(), &s = x.strides();
   Last out{x, n[1]};
   const int order[] = {0, 2, 3, 1};
@@ -71,7 +85,8 @@ Last channels_last(const NDArray& x) {
   return out;
 }
 
-void from_channels_last(const NDArray& out, const Last& x) {
+void from_channels_last(const NDArray& to, const Last& x) {
+  const NDArray out = by_groups(to, x.groups);
   const Dims& n = out.shape();
   const Dims& s = x.data.strides();
   NDArray planes;
@@ -85,7 +100,7 @@ void from_channels_last(const NDArray& out, const Last& x) {
 }
 
 const Last& Upper::last() {
-  if (!last_.data.defined()) last_ = channels_last(g_);
+  if (!last_.data.defined()) last_ = channels_last(g_, groups_);
   return last_;
 }
 

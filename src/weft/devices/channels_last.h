@@ -6,17 +6,22 @@
 
 namespace weft::device {
 
-/// Four axes, and planes of pieces where `plane`, the elements from one to the next, is not 0.
-WholeTensor tensor_in_planes(const NDArray& x, std::initializer_list<std::int64_t> extents,
-                             std::initializer_list<std::int64_t> strides, std::int64_t plane);
+/// What lies outside of four axes: planes of pieces or groups. 0 elements from one to the next:
+/// there is none.
+struct Outermost {
+  std::int64_t count = 1, step = 0;
+};
+/// Four axes and the outermost one.
+WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> extents,
+                      std::initializer_list<std::int64_t> strides, const Outermost& outermost);
 
 /// Images [n, y, x, channel] with pixels at multiples of 16 bytes; `channels` of them count. Of
-/// pieces: the first plane.
+/// pieces: the first plane. Of groups the images are [n, group].
 struct Last {
   NDArray data;
-  std::int64_t channels = 0, plane = 0;
+  std::int64_t channels = 0, plane = 0, groups = 1;
 
-  std::int64_t images() const { return data.shape()[0]; }
+  std::int64_t images() const { return data.shape()[0] / groups; }
   std::int64_t height() const { return data.shape()[1]; }
   std::int64_t width() const { return data.shape()[2]; }
   WholeTensor tensor() const;
@@ -30,17 +35,20 @@ Last empty_last(const NDArray& like, std::int64_t n, std::int64_t h, std::int64_
 /// Upstream gradients in channels-last order, brought there once for all that read them.
 class Upper {
  public:
-  explicit Upper(const NDArray& g) : g_(g) {}
+  explicit Upper(const NDArray& g, std::int64_t groups = 1) : g_(g), groups_(groups) {}
   const Last& last();
 
  private:
   const NDArray& g_;
+  std::int64_t groups_;
   Last last_;
 };
 
-/// From [n, c, y, x] of any layout; of float32 in pieces.
-Last channels_last(const NDArray& x);
-/// Into [n, c, y, x] of any layout.
+/// [n, group * c, y, x] as images [n * group, c, y, x].
+NDArray by_groups(const NDArray& x, std::int64_t groups);
+/// From [n, c, y, x] of any layout; of float32 in pieces, without groups.
+Last channels_last(const NDArray& x, std::int64_t groups = 1);
+/// Into [n, c, y, x] of any layout; compact where there are groups.
 void from_channels_last(const NDArray& out, const Last& x);
 
 /// [n, c, y, x] as [n, c, places], where that is a view.

@@ -43,7 +43,7 @@ bool of_pixels(const NDArray& out, const Last& x, const NDArray& factor) {
 
 bool of_one_place(const NDArray& weight, const Images& images) {
   return weight.shape()[2] * weight.shape()[3] == 1 && images.before[0] == 0 &&
-         images.before[1] == 0;
+         images.before[1] == 0 && images.groups == 1;
 }
 
 bool place_convolution(const NDArray& out, const NDArray& x, const NDArray& weight) {

@@ -37,12 +37,14 @@ bool whole_product(const NDArray& out, const NDArray& a, const NDArray& b,
                    const rules::GemmDecisions* measured = nullptr,
                    const ProductScales* scaled = nullptr);
 
-/// Images [n, channels, y, x] and windows' steps and margins along y and x.
+/// Images [n, channels, y, x] and windows' steps, margins and gaps along y and x. Each group of
+/// channels has as many results as another; float32 has one group.
 struct Images {
-  std::int64_t step[2] = {1, 1}, before[2] = {0, 0};
+  std::int64_t step[2] = {1, 1}, before[2] = {0, 0}, gap[2] = {1, 1}, groups = 1;
 };
-/// out[n, o, y, x] = sum over c, i, j of x[n, c, y * step + i - before, ...] * weight[o, c, i, j];
-/// what lies outside of x is 0. `out` of the wanted extents, all of one 16-bit type, or float32.
+/// out[n, o, y, x] = sum over c, i, j of x[n, c, y * step + i * gap - before, ...] * weight[o, c, i,
+/// j], c of the channels of o's group; what lies outside of x is 0. `out` of the wanted extents,
+/// all of one 16-bit type, or float32.
 void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, const Images& images);
 /// Its gradients from g[n, o, y, x]: towards x, and towards the weights [o, c, i, j]; compact, null
 /// where not asked for.
@@ -51,13 +53,14 @@ void whole_conv_gradients(const NDArray* input, const NDArray* weights, const ND
 
 /// A convolution and its two gradients.
 enum class ConvolutionOf : std::uint8_t { results, images, weights };
-/// Extents of a convolution: along y before x.
+/// Extents of a convolution, channels and results of one group: along y before x.
 struct ConvolutionSize {
   std::int64_t images = 1, channels = 1, results = 1;
   std::int64_t image[2] = {1, 1}, window[2] = {1, 1}, places[2] = {1, 1};
 };
-/// Whether a convolution of float32 in pieces is expected to take less time than one by threads.
-bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const ConvolutionSize& size,
-                    const Images& images);
+/// Whether a convolution by tiles, of float32 in pieces, is expected to take less time than one by
+/// threads: `microseconds`, 0 for a contraction.
+bool prefers_tiles(const Ref<Device>& device, Elem elem, ConvolutionOf which,
+                   const ConvolutionSize& size, const Images& images, double microseconds);
 
 }  // namespace weft::device

@@ -22,7 +22,8 @@ struct WholeNumbers {
   std::int64_t tiles_m = 1, tiles_n = 1, batches = 1, parts = 1, steps = 1, part = 1, m = 1, n = 1,
                inner = 1, move_a[2] = {}, move_b[2] = {}, patches[2] = {1, 1}, before[2] = {},
                window = 1, chunks = 1, turned = 0, wide = 1, high = 1, slab = 0, to_image = 0,
-               to_y = 0, to_x = 0, to_channel = 0;
+               to_y = 0, to_x = 0, to_channel = 0, gap[2] = {1, 1}, common[2] = {1, 1},
+               inverse[2] = {}, each = 1, to_group = 0;
   std::int64_t resident = 1;  // blocks of a processor
 };
 /// Products as this kernel has them: tiles of 64 or 128 rows and whole pieces of 64 columns, no

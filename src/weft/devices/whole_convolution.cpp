@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
@@ -26,19 +27,39 @@ std::int64_t read_bytes(const Last& x) {
   return (x.plane ? rules::kPieces : 1) * 2 * x.images() * x.height() * x.width() * x.channels;
 }
 
-/// [o, c, i, j] as a view (i, j, c, o) of rows at multiples of 16 bytes: one transpose. Of float32
-/// in pieces.
-TileOperand by_place(const NDArray& weight) {
+/// Weights by place, (i, j, c, o), and what is outside of that.
+struct Placed {
+  NDArray x;
+  Outermost outermost;
+};
+
+/// [group * o, c, i, j] as a view (i, j, c, o) of rows at multiples of 16 bytes: one transpose. Of
+/// float32 in pieces.
+Placed by_place(const NDArray& weight, std::int64_t groups) {
   const Dims& n = weight.shape();
-  const std::int64_t pitch = ceil_div(n[0], 8) * 8, rows = n[1] * n[2] * n[3];
-  const NDArray out = NDArray::empty(weight.device(), weight.elem(), Dims{n[1], n[2], n[3], pitch});
-  grid_transpose(out.as_strided(Dims{1, rows, n[0]}, Dims{0, pitch, 1}, out.offset()),
-                 weight.contiguous().reshape(Dims{1, n[0], rows}));
+  const std::int64_t o = n[0] / groups, pitch = ceil_div(o, 8) * 8, rows = n[1] * n[2] * n[3];
+  const NDArray out =
+      NDArray::empty(weight.device(), weight.elem(), Dims{groups, n[1], n[2], n[3], pitch});
+  grid_transpose(
+      out.as_strided(Dims{groups, rows, o}, Dims{rows * pitch, pitch, 1}, out.offset()),
+      weight.contiguous().reshape(Dims{groups, o, rows}));
   const int order[] = {1, 2, 0, 3};
+  const NDArray first = out.select(0, 0);
   const bool pieces = weight.elem() == Elem::float32;
-  const NDArray planes = pieces ? piece_planes(out) : NDArray();
-  const NDArray rows_of = pieces ? planes.select(0, 0) : out;
-  return {rows_of.permute(order).slice(3, 0, n[0], 1), 3, pieces ? planes.strides()[0] : 0};
+  const NDArray planes = pieces ? piece_planes(first) : NDArray();
+  const NDArray rows_of = pieces ? planes.select(0, 0) : first;
+  return {rows_of.permute(order).slice(3, 0, o, 1),
+          pieces       ? Outermost{kPiecePlanes, planes.strides()[0]}
+          : groups > 1 ? Outermost{groups, rows * pitch}
+                       : Outermost{}};
+}
+
+/// Room for the results `out` in channels-last order.
+Last room_for(const NDArray& out, std::int64_t groups) {
+  const Dims& n = out.shape();
+  Last room = empty_last(out, n[0] * groups, n[2], n[3], n[1] / groups);
+  room.groups = groups;
+  return room;
 }
 
 /// A patch of 64 places that covers images of these extents with the least outside of them. Of
@@ -64,24 +85,26 @@ void choose_patch(WholeProduct& spec, WholeNumbers& x, std::int64_t n, std::int6
 
 /// Rows of patches: images `x`, weights by place, to `out` in channels-last order; of pieces to
 /// float32 of any layout.
-void patches(const Last& out, const Last& x, const TileOperand& placed, const Images& images,
+void patches(const Last& out, const Last& x, const Placed& placed, const Images& images,
              bool turned) {
   const NDArray& weight = placed.x;
   const bool pieces = x.plane > 0;
   WholeProduct spec;
   spec.mode = WholeProduct::Mode::patches;
   spec.type = x.data.dtype(), spec.pieces = pieces;
-  spec.b_along_n = !turned;
+  spec.b_along_n = !turned, spec.grouped = images.groups > 1;
   spec.step[0] = static_cast<int>(images.step[1]), spec.step[1] = static_cast<int>(images.step[0]);
   WholeNumbers v;
   choose_patch(spec, v, out.images(), out.height(), out.width());
   const std::int64_t count = v.steps, places = weight.shape()[0] * weight.shape()[1];
+  v.batches = images.groups;
   v.chunks = ceil_div(x.channels, 64), v.window = weight.shape()[1];
   v.steps = v.chunks * places;
   rules::GemmShape shape = whole_shape();
+  shape.batches = images.groups;
   shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.data.elem());
-  shape.read_bytes = read_bytes(x) + (pieces ? rules::kPieces : 1) * 2 * weight.size();
+  shape.read_bytes = read_bytes(x) + (pieces ? rules::kPieces : 1) * 2 * weight.size() * images.groups;
   const int planes_first[] = {0, 3, 1, 2};
   const NDArray ordered = pieces ? out.data.permute(planes_first) : out.data;
   shape.divisible = ordered.is_contiguous() && out.data.shape()[3] == out.channels;
@@ -93,18 +116,20 @@ void patches(const Last& out, const Last& x, const TileOperand& placed, const Im
   v.m = by_threads ? out.images() * out.height() * out.width() : count * 64, v.n = out.channels;
   v.wide = out.width(), v.high = out.height();
   v.before[0] = images.before[1], v.before[1] = images.before[0];
+  v.gap[0] = images.gap[1], v.gap[1] = images.gap[0];
   v.turned = turned ? places : 0;
   const Dims &n = weight.shape(), &s = weight.strides();
   const std::int64_t rows = turned ? n[3] : n[2], columns = turned ? n[2] : n[3];
   const WholeTensor a = x.tensor(), to = out.tensor();
   // The innermost axis is o, summed where the window is turned around.
   const WholeTensor b =
-      tensor_in_planes(weight, {turned ? rows : columns, turned ? columns : rows, n[1], n[0]},
-                       {s[2], s[1], s[0]}, placed.plane);
+      tensor_of(weight, {turned ? rows : columns, turned ? columns : rows, n[1], n[0]},
+                {s[2], s[1], s[0]}, placed.outermost);
   if (!by_threads) return run_whole(x.data.device(), spec, {&a, &b, &to}, out.data, v);
   spec.out = WholeProduct::Out::partial;
   const NDArray parts =
-      v.parts > 1 ? NDArray::empty(x.data.device(), Elem::float32, Dims{v.parts, v.m, v.n})
+      v.parts > 1 ? NDArray::empty(x.data.device(), Elem::float32,
+                                   Dims{v.parts, images.groups * v.m, v.n})
                   : ordered;
   const Dims& steps = out.data.strides();
   v.slab = v.m * v.n;
@@ -122,7 +147,7 @@ std::int64_t lot_of(const NDArray& x, const NDArray& y) {
 
 void pieces_conv(const NDArray& out, const NDArray& x, const NDArray& weight,
                  const Images& images) {
-  const TileOperand placed = by_place(weight);
+  const Placed placed = by_place(weight, 1);
   const std::int64_t count = x.shape()[0], lot = lot_of(x, x);
   const int order[] = {0, 2, 3, 1};
   for (std::int64_t i = 0; i < count; i += lot) {
@@ -141,75 +166,95 @@ void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, con
     return whole_conv(out, named_places(x, images.step, n[2], n[3]), weight, {});
   if (x.elem() == Elem::float32) return pieces_conv(out, x, weight, images);
   if (one_place && place_convolution(out, x, weight)) return;
-  const Last to = empty_last(out, n[0], n[2], n[3], n[1]);
-  patches(to, channels_last(x), by_place(weight), images, false);
+  const Last to = room_for(out, images.groups);
+  patches(to, channels_last(x, images.groups), by_place(weight, images.groups), images, false);
   from_channels_last(out, to);
 }
 
 namespace {
 
+/// What `v` is multiplied by to leave 1 modulo `by`, to which it is prime; 0 modulo 1.
+std::int64_t inverse_of(std::int64_t v, std::int64_t by) {
+  std::int64_t found = 0;
+  while (by > 1 && v * found % by != 1) ++found;
+  return found;
+}
+
 /// The adjoint of a convolution with steps, for all remainders of places by the steps at once:
 /// out[step * q + r - before] sums g[q - t] * weight[step * t + r]. `out` is [n, c, y, x] of any
-/// layout.
-void phases(const NDArray& out, const Last& g, const TileOperand& placed, const Images& images) {
+/// layout. Of windows with gaps a remainder has the places whose distances leave it: each at so
+/// many from the one before.
+void phases(const NDArray& out, const Last& g, const Placed& placed, const Images& images) {
   const Dims &n = out.shape(), &w = placed.x.shape(), &s = placed.x.strides();
   const bool pieces = g.plane > 0;
   WholeProduct spec;
   spec.mode = WholeProduct::Mode::patches;
   spec.out = pieces ? WholeProduct::Out::partial : WholeProduct::Out::stored;
   spec.type = g.data.dtype(), spec.pieces = pieces, spec.b_along_n = false;
-  const std::int64_t *step = images.step, count = step[0] * step[1];
+  spec.grouped = images.groups > 1;
+  const std::int64_t *step = images.step, count = step[0] * step[1],
+                     channels = n[1] / images.groups;
   spec.phases[0] = static_cast<int>(step[1]), spec.phases[1] = static_cast<int>(step[0]);
   WholeNumbers v;
   choose_patch(spec, v, n[0], ceil_div(n[2], step[0]), ceil_div(n[3], step[1]));
   const std::int64_t patches = v.steps, places = w[0] * w[1];
-  v.chunks = ceil_div(g.channels, 64), v.window = w[1], v.turned = places, v.batches = count;
+  v.chunks = ceil_div(g.channels, 64), v.window = w[1], v.turned = places;
+  v.batches = count * images.groups, v.each = count;
+  for (int i = 0; i < 2; ++i) {
+    const std::int64_t common = std::gcd(step[1 - i], images.gap[1 - i]);
+    v.common[i] = common, v.gap[i] = images.gap[1 - i] / common;
+    v.inverse[i] = inverse_of(v.gap[i], step[1 - i] / common);
+  }
   rules::GemmShape shape = whole_shape();
-  shape.batches = count, shape.m = patches * 64, shape.n = n[1];
+  shape.batches = v.batches, shape.m = patches * 64, shape.n = channels;
   shape.k = v.chunks * ceil_div(places, count) * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
-  shape.read_bytes = read_bytes(g) + (pieces ? rules::kPieces : 1) * 2 * placed.x.size();
+  shape.read_bytes = read_bytes(g) + (pieces ? rules::kPieces : 1) * 2 * placed.x.size() * images.groups;
   take(gemm_choice(grid_of(out.device()), shape), spec);
-  v.tiles_m = ceil_div(patches, spec.groups), v.tiles_n = ceil_div(n[1], spec.columns);
-  v.m = n[0] * n[2] * n[3], v.n = n[1], v.wide = n[3], v.high = n[2];
+  v.tiles_m = ceil_div(patches, spec.groups), v.tiles_n = ceil_div(channels, spec.columns);
+  v.m = n[0] * n[2] * n[3], v.n = channels, v.wide = n[3], v.high = n[2];
   v.before[0] = images.before[1], v.before[1] = images.before[0];
   const Dims& to = out.strides();
   v.to_image = to[0], v.to_channel = to[1], v.to_y = to[2], v.to_x = to[3];
-  const WholeTensor a = g.tensor(), b = tensor_in_planes(placed.x, {w[3], w[2], w[1], w[0]},
-                                                         {s[2], s[1], s[0]}, placed.plane);
+  v.to_group = to[1] * channels;
+  const WholeTensor a = g.tensor(), b = tensor_of(placed.x, {w[3], w[2], w[1], w[0]},
+                                                  {s[2], s[1], s[0]}, placed.outermost);
   run_whole(out.device(), spec, {&a, &b}, out, v);
 }
 
 /// The adjoint at every place: a convolution with the windows turned around.
 Images back_of(const Images& images, const NDArray& window) {
-  Images back;
-  for (int i = 0; i < 2; ++i) back.before[i] = window.shape()[i] - 1 - images.before[i];
+  Images back = images;
+  for (int i = 0; i < 2; ++i)
+    back.before[i] = (window.shape()[i] - 1) * images.gap[i] - images.before[i];
   return back;
 }
 
 void input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& weight,
                     const Images& images) {
-  const Dims& n = out.shape();
   if (of_one_place(weight, images) && place_input_gradient(out, g, last, weight)) return;
-  const TileOperand placed = by_place(weight);
+  const Placed placed = by_place(weight, images.groups);
   if (has_steps(images)) return phases(out, last.last(), placed, images);
-  const Last to = empty_last(out, n[0], n[2], n[3], n[1]);
+  const Last to = room_for(out, images.groups);
   patches(to, last.last(), placed, back_of(images, placed.x), true);
   from_channels_last(out, to);
 }
 
-/// [c, place, o] of compact weights [o, c, i, j].
+/// [group, c, place, o] of compact weights [group * o, c, i, j].
 void weight_gradient(const NDArray& out, const Last& by, const Last& from, const Images& images) {
   const Dims& w = out.shape();
   const bool pieces = by.plane > 0;
   WholeProduct spec;
   spec.mode = WholeProduct::Mode::places;
   spec.type = from.data.dtype(), spec.pieces = pieces;
-  spec.a_along_m = true;
+  spec.a_along_m = true, spec.grouped = images.groups > 1;
   spec.step[0] = static_cast<int>(images.step[1]), spec.step[1] = static_cast<int>(images.step[0]);
   WholeNumbers v;
   choose_patch(spec, v, by.images(), by.height(), by.width());
-  v.batches = w[2] * w[3], v.window = w[3], v.m = w[1], v.n = w[0];
+  const std::int64_t groups = images.groups;
+  v.each = w[2] * w[3], v.batches = v.each * groups;
+  v.window = w[3], v.m = w[1], v.n = w[0] / groups;
+  v.gap[0] = images.gap[1], v.gap[1] = images.gap[0];
   rules::GemmShape shape = whole_shape();
   shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
@@ -224,26 +269,29 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   spec.out = whole ? WholeProduct::Out::copied : WholeProduct::Out::partial;
   const WholeTensor a = from.tensor(), b = by.tensor();
   // Channels before places: the weights' own order is one transpose away.
-  NDArray turned = NDArray::empty(out.device(), out.elem(), Dims{v.m, v.batches, v.n});
+  NDArray turned = NDArray::empty(out.device(), out.elem(), Dims{groups, v.m, v.each, v.n});
   if (whole) {
-    const WholeTensor to = tensor_of(turned, {v.n, v.m, v.batches, 1}, {v.n * v.batches, v.n, 8});
+    const WholeTensor to = tensor_of(turned, {v.n, v.m, v.each, groups},
+                                     {v.n * v.each, v.n, v.n * v.each * v.m},
+                                     groups > 1 ? Outermost{1, 8} : Outermost{});
     run_whole(out.device(), spec, {&a, &b, &to}, turned, v);
   } else {
     const bool sums = v.parts > 1 || !pieces;
     const NDArray parts =
-        sums ? NDArray::empty(out.device(), Elem::float32, Dims{v.parts, v.m, v.batches, v.n})
+        sums ? NDArray::empty(out.device(), Elem::float32,
+                              Dims{v.parts, groups, v.m, v.each, v.n})
              : turned;
     run_whole(out.device(), spec, {&a, &b}, parts, v);
     if (sums) add_parts(turned, parts);
   }
-  const std::int64_t rows = v.m * v.batches;
-  grid_transpose(out.reshape(Dims{1, v.n, rows}), turned.reshape(Dims{1, rows, v.n}));
+  const std::int64_t rows = v.m * v.each;
+  grid_transpose(out.reshape(Dims{groups, v.n, rows}), turned.reshape(Dims{groups, rows, v.n}));
 }
 
 void pieces_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
                       const NDArray& x, const NDArray& weight, const Images& images) {
   const std::int64_t count = g.shape()[0], lot = lot_of(weights ? x : g, g);
-  const TileOperand placed = input ? by_place(weight) : TileOperand();
+  const Placed placed = input ? by_place(weight, 1) : Placed();
   const Dims& w = weight.shape();
   NDArray sums;  // of each lot, where there are several
   if (weights && lot < count)
@@ -281,61 +329,71 @@ void whole_conv_gradients(const NDArray* input, const NDArray* weights, const ND
     return;
   }
   if (g.elem() == Elem::float32) return pieces_gradients(input, weights, g, x, weight, images);
-  Upper last(g);
+  Upper last(g, images.groups);
   if (input) input_gradient(*input, g, last, weight, images);
   if (!weights || (one_place && place_weight_gradient(*weights, g, last, x))) return;
-  weight_gradient(*weights, last.last(), channels_last(x), images);
+  weight_gradient(*weights, last.last(), channels_last(x, images.groups), images);
 }
 
-bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const ConvolutionSize& s,
-                    const Images& images) {
+bool prefers_tiles(const Ref<Device>& device, Elem elem, ConvolutionOf which,
+                   const ConvolutionSize& s, const Images& images, double microseconds) {
   const Grid& grid = grid_of(device);
   if (!grid.whole_products()) return false;
+  const bool pieces = elem == Elem::float32;
   const auto wide = [](std::int64_t v) { return static_cast<double>(v); };
-  const std::int64_t places = s.places[0] * s.places[1], taps = s.window[0] * s.window[1];
+  const std::int64_t places = s.places[0] * s.places[1], taps = s.window[0] * s.window[1],
+                     groups = images.groups;
   const double sums = wide(s.images * places) * wide(s.channels * taps) * wide(s.results);
   constexpr double kWorthPieces = std::int64_t{1} << 27;  // multiply-adds, as of products
-  if (sums < kWorthPieces) return false;
+  if (pieces && sums < kWorthPieces) return false;
   auto steps = [](std::int64_t channels) { return ceil_div(channels, 64) * 64; };
-  const std::int64_t of_x = s.images * s.channels * s.image[0] * s.image[1],
-                     of_y = s.images * s.results * places;
+  const std::int64_t of_x = groups * s.images * s.channels * s.image[0] * s.image[1],
+                     of_y = groups * s.images * s.results * places,
+                     of_w = groups * s.channels * taps * s.results;
+  const std::int64_t element = pieces ? 2 * rules::kPieces : 2;
   rules::GemmShape tiles = whole_shape();
-  tiles.pieces = tiles.keeps_pieces = true, tiles.result_bytes = 4;
-  rules::ProductSize threads{1, s.results, s.images * places, s.channels * taps};
-  std::int64_t phases = 1, split = 0;  // elements that become pieces
+  tiles.pieces = tiles.keeps_pieces = pieces, tiles.result_bytes = pieces ? 4 : 2;
+  rules::ProductSize threads{groups, s.results, s.images * places, s.channels * taps};
+  std::int64_t phases = 1, brought = 0, taken = 0;  // elements in the order of tiles, and back
   if (which == ConvolutionOf::weights) {
-    tiles.batches = taps, tiles.m = s.channels, tiles.n = s.results, tiles.divisible = true;
-    tiles.k = steps(s.images * places), tiles.read_bytes = 2 * rules::kPieces * (of_x + of_y);
-    threads = {1, s.results, s.channels * taps, s.images * places};
-    split = of_x + of_y;
+    tiles.batches = taps * groups, tiles.m = s.channels, tiles.n = s.results;
+    tiles.divisible = true;
+    tiles.k = steps(s.images * places), tiles.read_bytes = element * (of_x + of_y);
+    threads = {groups, s.results, s.channels * taps, s.images * places};
+    brought = of_x + of_y;
   } else if (which == ConvolutionOf::results) {
+    tiles.batches = groups;
     tiles.m = s.images * places, tiles.n = s.results, tiles.k = steps(s.channels) * taps;
-    tiles.read_bytes = 2 * rules::kPieces * (of_x + s.channels * taps * s.results);
-    split = of_x;
+    tiles.read_bytes = element * (of_x + of_w);
+    brought = of_x, taken = of_y;
   } else {
     phases = images.step[0] * images.step[1];
-    tiles.batches = phases;
+    tiles.batches = phases * groups;
     tiles.m = ceil_div(s.images * s.image[0] * s.image[1], phases), tiles.n = s.channels;
     tiles.k = steps(s.results) * ceil_div(taps, phases);
-    tiles.read_bytes = 2 * rules::kPieces * (of_y + s.channels * taps * s.results);
-    threads = {1, tiles.n, tiles.m, s.results * ceil_div(taps, phases)};
-    split = of_y;
+    tiles.read_bytes = element * (of_y + of_w);
+    threads = {groups, tiles.n, tiles.m, s.results * ceil_div(taps, phases)};
+    brought = of_y, taken = phases == 1 ? of_x : 0;
   }
   const double rate = grid.bytes_per_microsecond();
-  const double clocks =
-      rules::choose_tile(grid, 4, threads, rules::TileReads::no_vectors).clocks * wide(phases);
-  // Threads read images with zeros around.
-  const bool around = images.before[0] + images.before[1] > 0;
-  const double zeros = around ? 12 * wide(of_x) / rate + 2 * kLaunchMicroseconds : 0;
   // Places of windows are tabulated and read one by one: on an H200 1.3 (3 x 3 with steps) to 2.8
   // (adjoints of 2 x 2) of what products in rows take, where pieces took 1.3 of their model's time.
   constexpr double kTabulated = 1.4;
-  const double by_threads = kTabulated * clocks / grid.clocks_per_microsecond() + zeros;
-  const double made = (4 + 2 * kPiecePlanes) * wide(split) / rate;
+  double by_threads = microseconds;
+  if (by_threads == 0) {
+    const double clocks =
+        rules::choose_tile(grid, 4, threads, rules::TileReads::no_vectors).clocks * wide(phases);
+    // Threads read images with zeros around, in float32.
+    const bool around = images.before[0] + images.before[1] > 0 || !pieces;
+    const double zeros = around ? 12 * wide(of_x) / rate + 2 * kLaunchMicroseconds : 0;
+    by_threads = kTabulated * clocks / grid.clocks_per_microsecond() + zeros;
+  }
+  const double made = pieces ? (4 + 2 * kPiecePlanes) * wide(brought) / rate
+                             : 2 * 2 * wide(brought + taken) / rate;
   const double by_tiles =
       rules::gemm_time(rules::gemm_machine(grid), tiles, gemm_choice(grid, tiles)) + made +
-      5 * kLaunchMicroseconds;
-  return by_tiles < by_threads;
+      (pieces ? 5 : 3) * kLaunchMicroseconds;
+  return by_tiles < by_threads + (pieces ? 0 : kLaunchMicroseconds);
 }
 
 }  // namespace weft::device

@@ -158,22 +158,32 @@ class Kernel {
 
   struct Tile {
     Expr m, n, column, batch, first, last, which;
-    /// Of a phase along x and y: the remainder, places of the window, results that lie before.
-    Expr rest[2], taps[2], skipped[2];
+    Expr group, inner;  // the batch of its group
+    /// Of a phase along x and y: the remainder, the first of its places of the window and how many
+    /// there are, from one to the next, results that lie before, how far before a result the first
+    /// place's summand lies.
+    Expr rest[2], tap[2], taps[2], every[2], skipped[2], far[2];
   } tile_;
 
   void enter_phase(Names& let) {
     const Expr windows[2] = {of("window"), ir::div(of("turned"), of("window"))},
                before[2] = {of("before_x"), of("before_y")};
+    const char *gaps[2] = {"gap_x", "gap_y"}, *commons[2] = {"common_x", "common_y"},
+               *inverses[2] = {"inverse_x", "inverse_y"};
     for (int i = 0; i < 2; ++i) {
-      const Expr step = at(s_.phases[i]);
-      auto count = [&](const Expr& places) {
-        return ir::div(ir::max(places - tile_.rest[i] + step - at(1), at(0)), step);
+      const Expr step = at(s_.phases[i]), common = of(commons[i]);
+      auto count = [&](const Expr& places, const Expr& apart) {
+        return ir::div(ir::max(places + apart - at(1), at(0)), apart);
       };
-      tile_.rest[i] = let("remainder",
-                          i == 0 ? mod(tile_.batch, step) : ir::div(tile_.batch, at(s_.phases[0])));
-      tile_.taps[i] = let("taps", count(windows[i]));
-      tile_.skipped[i] = let("skipped", count(before[i]));
+      const Expr rest =
+          let("remainder", i == 0 ? mod(tile_.inner, step) : ir::div(tile_.inner, at(s_.phases[0])));
+      const Expr every = let("every", ir::div(step, common));
+      const Expr tap = let("tap", mod(ir::div(rest, common) * of(inverses[i]), every));
+      tile_.taps[i] = let("taps", ir::select(ir::eq(mod(rest, common), at(0)),
+                                             count(windows[i] - tap, every), at(0)));
+      tile_.skipped[i] = let("skipped", count(before[i] - rest, step));
+      tile_.far[i] = let("far", ir::div(tap * of(gaps[i]) * common - rest, step));
+      tile_.rest[i] = rest, tile_.every[i] = every, tile_.tap[i] = tap;
     }
     tile_.first = at(0);
     tile_.last = let("last", of("chunks") * tile_.taps[0] * tile_.taps[1]);
@@ -199,6 +209,8 @@ class Kernel {
       tile_.n = let("n0", tile_.column * at(s_.columns));
       tile_.which = let("which", mod(z, of("parts")));
       tile_.batch = let("batch", ir::div(z, of("parts")));
+      tile_.group = s_.grouped ? let("of_group", ir::div(tile_.batch, of("each"))) : at(0);
+      tile_.inner = s_.grouped ? let("inner_batch", mod(tile_.batch, of("each"))) : tile_.batch;
       if (s_.phased()) {
         enter_phase(let);
       } else {
@@ -235,9 +247,11 @@ class Kernel {
         const Expr margins[2] = {of("before_x"), of("before_y")};
         for (int i = 0; i < 2; ++i) {
           Expr& first = patch_.back()[static_cast<std::size_t>(i)];
-          first = let(i == 0 ? "px" : "py", s_.phased()
-                                                ? first + tile_.skipped[i] - tile_.taps[i] + at(1)
-                                                : first * at(s_.step[i]) - margins[i]);
+          // Of a phase the last place of the window comes first.
+          first = let(i == 0 ? "px" : "py",
+                      s_.phased() ? first + tile_.skipped[i] - tile_.far[i] -
+                                        (tile_.taps[i] - at(1)) * gap(i)
+                                  : first * at(s_.step[i]) - margins[i]);
         }
       }
     } else {
@@ -245,8 +259,8 @@ class Kernel {
       before = {set_ring(2, mod(tile_.first, of("patches_w"))),
                 set_ring(3, mod(line, of("patches_h"))),
                 set_ring(4, ir::div(line, of("patches_h")))};
-      window_[0] = let("wx", mod(tile_.batch, of("window")) - of("before_x"));
-      window_[1] = let("wy", ir::div(tile_.batch, of("window")) - of("before_y"));
+      window_[0] = let("wx", mod(tile_.inner, of("window")) * gap(0) - of("before_x"));
+      window_[1] = let("wy", ir::div(tile_.inner, of("window")) * gap(1) - of("before_y"));
     }
     before.push_back(each_step([&](const Expr& k) {
       const Stmt step = bring(k);
@@ -290,6 +304,8 @@ class Kernel {
   Stmt next_patch() const {
     return count(2, of("patches_w"), count(3, of("patches_h"), set_ring(4, ring(4) + at(1))));
   }
+  /// From one place of the window to the next, in what is copied.
+  const Expr& gap(int i) const { return of(i == 0 ? "gap_x" : "gap_y"); }
   /// Places of the window along x.
   Expr across() const { return s_.phased() ? ir::max(tile_.taps[0], at(1)) : of("window"); }
 
@@ -321,14 +337,14 @@ class Kernel {
                  from = let("channel", ring(4) * at(64));
       for (int g = 0; g < s_.groups; ++g) {
         const std::vector<Expr>& p = patch_[static_cast<std::size_t>(g)];
-        load_a(g * 64, from, p[0] + tx, p[1] + ty, p[2]);
+        load_a(g * 64, from, p[0] + tx * gap(0), p[1] + ty * gap(1), p[2]);
       }
       // Of a window that is turned around the last place comes first.
       auto place = [&](const char* name, const Expr& t, const Expr& extent) {
         return let(name, ir::select(ir::gt(of("turned"), at(0)), extent - at(1) - t, t));
       };
       auto tap_of = [&](const char* name, int i, const Expr& t) {
-        return let(name, tile_.rest[i] + (tile_.taps[i] - at(1) - t) * at(s_.phases[i]));
+        return let(name, tile_.tap[i] + (tile_.taps[i] - at(1) - t) * tile_.every[i]);
       };
       const Expr bx = s_.phased() ? tap_of("bx", 0, tx) : place("bx", tx, of("window")),
                  by = s_.phased() ? tap_of("by", 1, ty)
@@ -345,12 +361,12 @@ class Kernel {
       for (int j = 0; j < s_.columns; j += 64) load_b(j, tile_.n + at(j), p[0], p[1], p[2]);
     }
     std::vector<Stmt> all;
-    auto load = [&](bool b, const Expr& slot, const Expr& token, const Expr& plane) {
+    auto load = [&](bool b, const Expr& slot, const Expr& token, const Expr& outermost) {
       for (const Box4& box : b ? boxes_b : boxes_a) {
         ir::Exprs args{address(b ? ring_b_ : ring_a_, {slot, at(box.row), at(0)}),
                        b ? map_b_ : map_a_, token};
         args.insert(args.end(), box.at.begin(), box.at.end());
-        if (plane) args.push_back(plane);
+        if (outermost) args.push_back(outermost);
         all.push_back(call("bulk_load", std::move(args)));
       }
     };
@@ -370,7 +386,8 @@ class Kernel {
     const Expr slot = let("slot", ring(0)), token = address(full_, {slot});
     all.push_back(call("token_wait", {address(empty_, {slot}), ring(1)}));
     all.push_back(call("token_expect", {token, at(bytes_a + bytes_b)}));
-    load(false, slot, token, nullptr), load(true, slot, token, nullptr);
+    const Expr group = s_.grouped ? tile_.group : Expr();
+    load(false, slot, token, group), load(true, slot, token, group);
     all.push_back(advance());
     return let.around(ir::seq(std::move(all)));
   }
@@ -487,8 +504,11 @@ class Kernel {
       const Expr half = pieces % 2 ? mod(turn_ * at(pieces) + at(i), at(2)) : at(i % 2);
       const Expr from = address(staged_, {group_, half, at(0), at(0)});
       const Expr to = tile_.n + at(i * 64);
-      Stmt store = patches ? call("bulk_store", {map_out_, from, to, p[0], p[1], p[2]})
-                           : call("bulk_store", {map_out_, from, to, row, tile_.batch, at(0)});
+      ir::Exprs args{map_out_, from, to};
+      if (patches) args.insert(args.end(), p.begin(), p.end());
+      else args.insert(args.end(), {row, tile_.inner, tile_.group});
+      if (s_.grouped) args.push_back(patches ? tile_.group : at(0));
+      Stmt store = call("bulk_store", std::move(args));
       if (!patches) store = ir::if_then(ir::lt(row, of("m")), store);
       // A group also where nothing is sent: waits count groups.
       const Stmt started = make_ref<const ir::AsyncNode>("bulk", sent_, store);
@@ -514,7 +534,13 @@ class Kernel {
     const bool patches = s_.mode == Mode::patches, places = s_.mode == Mode::places;
     std::vector<Expr> p;
     if (patches) p = patch_at(let, ir::div(tile_.m, at(64)) + group_);
-    const Expr slab = let("slab", places ? tile_.which : tile_.which * of("batches") + tile_.batch);
+    // Groups lie beside one another within an image.
+    const Expr each = s_.grouped ? of("each") : of("batches"),
+               groups = s_.grouped ? let("groups", ir::div(of("batches"), each)) : at(1);
+    const Expr slab =
+        let("slab", places    ? tile_.which * groups + tile_.group
+                    : patches ? tile_.which * groups
+                              : tile_.which * of("batches") + tile_.batch);
     const Expr in_patch = let("in_patch", warp * at(16) + ir::div(lane, at(4)));
     auto place = [&](const Expr& h) -> std::array<Expr, 3> {
       const Expr r = in_patch + h * at(8);
@@ -526,10 +552,11 @@ class Kernel {
       Expr at_row = ir::cast(wide, row + h * at(8));
       if (patches) {
         const auto [x, y, image] = place(h);
-        at_row = ir::cast(wide, (image * of("high") + y) * of("wide") + x);
+        at_row = ir::cast(
+            wide, ((image * groups + tile_.group) * of("high") + y) * of("wide") + x);
       }
       const Expr all = ir::cast(wide, slab) * ir::cast(wide, of("m")) + at_row;
-      return places ? all * ir::cast(wide, of("batches")) + ir::cast(wide, tile_.batch) : all;
+      return places ? all * ir::cast(wide, each) + ir::cast(wide, tile_.inner) : all;
     };
     auto counts = [&](const Expr& h) {
       if (!patches) return ir::lt(row + h * at(8), of("m"));
@@ -612,7 +639,9 @@ class Kernel {
         });
       });
       row = ir::let_stmt(
-          line, far(tile_.which, "slab") + far(image, "to_image") + far(y, "to_y") + far(x, "to_x"),
+          line,
+          far(tile_.which, "slab") + far(tile_.group, "to_group") + far(image, "to_image") +
+              far(y, "to_y") + far(x, "to_x"),
           row);
       return place.around(ir::if_then(counts, row));
     }));

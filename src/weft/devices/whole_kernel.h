@@ -41,9 +41,12 @@ struct WholeProduct {
   /// Of patches and places: operands are planes of pieces of float32 (devices/pieces.h), along an
   /// axis more, the outermost; `out` is partial.
   bool pieces = false;
+  /// Of patches and places: operands (and a copied out) have groups along an axis more, the
+  /// outermost; each is a convolution by itself, its batches follow those of the group before.
+  bool grouped = false;
 
   std::int64_t threads() const { return 128 * (groups + 1); }
-  int axes() const { return pieces ? 5 : 4; }  // of an operand
+  int axes() const { return pieces || grouped ? 5 : 4; }  // of an operand
   /// Of patches, the adjoint of a convolution of these steps along x and y: batches are the
   /// remainders of places by the steps, each with its own places of the window. 0: none.
   int phases[2] = {0, 0};
@@ -57,12 +60,16 @@ struct WholeProduct {
 /// the outer (1) of them. patches_*: along x and y; before_*: what lies before an image; window:
 /// its extent along x; chunks: of 64 channels; turned: how many places the window has if it is
 /// turned around, else 0. slab and to_*: steps of results, where they are by steps. Of phases,
-/// before_* is what lies before the results, wide and high are their extents.
-inline constexpr std::array<std::string_view, 28> kWholeNumbers = {
+/// before_* is what lies before the results, wide and high are their extents. gap_*: from one place
+/// of the window to the next. Of phases what this and the step have in common is divided out of it,
+/// common_*; inverse_*: what it is multiplied by to be 1 modulo the rest of the step. each: batches
+/// of one group.
+inline constexpr std::array<std::string_view, 36> kWholeNumbers = {
     "blocks",    "tiles_m",   "tiles_n",  "batches",  "parts",   "steps",   "part",
     "m",         "n",         "inner",    "move_a0",  "move_a1", "move_b0", "move_b1",
     "patches_w", "patches_h", "before_x", "before_y", "window",  "chunks",  "turned",
-    "wide",      "high",      "slab",     "to_image", "to_y",    "to_x",    "to_channel"};
+    "wide",      "high",      "slab",     "to_image", "to_y",    "to_x",    "to_channel",
+    "gap_x",     "gap_y",     "common_x", "common_y", "inverse_x", "inverse_y", "each", "to_group"};
 
 ir::PrimFunc whole_kernel(const WholeProduct& spec);
 
