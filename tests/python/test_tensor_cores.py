@@ -194,6 +194,42 @@ def test_convolutions_on_a_card(x, w, stride, padding, dtype):
         np.testing.assert_allclose(a, b, rtol=1.01 * scale, atol=1e-4 * abs(b).max())
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(
+    "channels, results, image, window, options",
+    [
+        (33, 17, (23, 31), (3, 5), dict(dilation=2)),
+        (16, 24, (40, 21), (3, 3), dict(padding=(0, 2), dilation=(3, 1))),
+        (40, 96, (19, 24), (3, 2), dict(stride=(3, 2), padding=(2, 1), dilation=(2, 2))),
+        (64, 40, (30, 17), (1, 7), dict(stride=2, padding=(0, 4), dilation=3)),
+        (77, 77, (15, 28), (5, 5), dict(padding=(2, 0), groups=7)),
+        (136, 64, (28, 29), (7, 1), dict(groups=8)),
+        (128, 256, (17, 16), (3, 3), dict(stride=2, padding=1, dilation=2, groups=2)),
+    ],
+)
+def test_convolutions_with_gaps_and_groups(channels, results, image, window, options, transposed):
+    device = weft.device("cuda")
+    if not device.available:
+        pytest.skip(f"no CUDA device: {device.reason}")
+    rng = np.random.default_rng(11)
+    groups = options.get("groups", 1)
+    weight = (channels, results // groups) if transposed else (results, channels // groups)
+    shapes = ((8, channels, *image), (*weight, *window))
+    host = [weft.asarray(rng.standard_normal(s, np.float32)).astype("bfloat16") for s in shapes]
+    f = getattr(weft.nn.functional, "conv_transpose2d" if transposed else "conv2d")
+    if transposed and options.get("stride", 1) != 1:
+        options = dict(options, output_padding=1)
+    mine = [weft.Tensor(t.to(device)) for t in host]
+    want = [weft.Tensor(t.astype("float64")) for t in host]
+    y, z = (f(*ts, **options) for ts in (mine, want))
+    g = weft.asarray(rng.standard_normal(z.shape, np.float32)).astype("bfloat16")
+    y.backward(g.to(device)), z.backward(g.astype("float64"))
+    for a, b in ((y, z), (mine[0].grad, want[0].grad), (mine[1].grad, want[1].grad)):
+        a, b = a.data.to(weft.device("cpu")).astype("float64").numpy(), b.numpy()
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1.01 * 2**-8, atol=1e-4 * abs(b).max())
+
+
 @pytest.mark.parametrize("output_padding", [0, 1])
 def test_transposed_convolutions_of_one_place_on_a_card(output_padding):
     """Zeros between results: with an extra row and column in whole words, otherwise one by one."""

@@ -339,7 +339,8 @@ std::int64_t phase_errors(bool pieces, int groups, int step_x, int step_y, std::
   g.fill(rng), w.fill(rng);
   auto up = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to; };
   const std::int64_t across = up(up(wide, step_x), 4), down = up(up(high, step_y), 8),
-                     count = across * down * up(kImages, 2), size = kImages * groups_of * kOut * wide * high;
+                     count = across * down * up(kImages, 2),
+                     size = kImages * groups_of * kOut * wide * high;
   const std::int64_t common_x = std::gcd(gap_x, step_x), common_y = std::gcd(gap_y, step_y);
   const auto inverse = [](std::int64_t gap, std::int64_t rest) {
     for (std::int64_t v = 1; v < rest; ++v)
@@ -387,8 +388,8 @@ std::int64_t phase_errors(bool pieces, int groups, int step_x, int step_y, std::
       for (std::int64_t j = 0; j < kWide; ++j)
         for (std::int64_t p = 0; p < kWindowX * kWindowY; ++p) {
           const std::int64_t y = i * step_y + p / kWindowX * gap_y - before,
-                             x = j * step_x + p % kWindowX * gap_x - before,
-                             image = n / groups_of, group = n % groups_of;
+                             x = j * step_x + p % kWindowX * gap_x - before, image = n / groups_of,
+                             group = n % groups_of;
           if (y < 0 || y >= high || x < 0 || x >= wide) continue;
           for (std::int64_t o = 0; o < kOut; ++o)
             for (std::int64_t c = 0; c < kIn; ++c)
@@ -425,7 +426,8 @@ void gradients_towards_weights(bool pieces, const Gaps& gaps = {}, bool whole = 
                          kBefore = 1;
   const auto [gap_x, gap_y, groups_of] = gaps;
   WholeProduct spec;
-  spec.type = dtypes::bfloat16, spec.mode = Mode::places, spec.out = whole ? Out::copied : Out::partial;
+  spec.type = dtypes::bfloat16, spec.mode = Mode::places,
+  spec.out = whole ? Out::copied : Out::partial;
   spec.grouped = groups_of > 1;
   spec.a_along_m = true, spec.columns = 64, spec.stages = 2, spec.groups = 1, spec.pieces = pieces;
   spec.patch[0] = 8, spec.patch[1] = 4, spec.patch[2] = 2;
@@ -433,7 +435,8 @@ void gradients_towards_weights(bool pieces, const Gaps& gaps = {}, bool whole = 
   const std::int64_t planes = pieces ? device::kPiecePlanes : groups_of;
   Array x({kIn, kWide, kHigh, kImages}, 72, planes), g({kOut, kWide, kHigh, kImages}, 72, planes);
   x.fill(rng), g.fill(rng);
-  const std::int64_t across = 1, down = 2, steps = across * down * 2, parts = whole ? 1 : 2, taps = 9;
+  const std::int64_t across = 1, down = 2, steps = across * down * 2, parts = whole ? 1 : 2,
+                     taps = 9;
   std::vector<float> sums(static_cast<std::size_t>(parts * groups_of * taps * kIn * kOut), NAN);
   Array to({kOut, taps, kIn, groups_of}, kOut);
   Array turned({kOut, kIn, taps, groups_of}, kOut);  // the same with its rows apart
@@ -549,10 +552,11 @@ TEST(ArrayWhole, every_form_keeps_its_registers_on_a_card) {
         const int most = p.pieces ? std::min(columns, 192) : columns;
         p.type = which % 2 ? dtypes::float16 : dtypes::bfloat16;
         p.groups = groups, p.columns = most, p.stages = 4;
-        p.a_along_m = which == 1 || which == 4 || which == 6, p.b_along_n = which != 2 && (which < 7 || which == 9 || which == 11);
+        p.a_along_m = which == 1 || which == 4 || which == 6,
+        p.b_along_n = which != 2 && (which < 7 || which == 9 || which == 11);
         p.grouped = which >= 9;  // patches with copied and partial sums, phases, places
         if (which == 7 || which == 8 || which == 12) p.phases[0] = p.phases[1] = 2;
-        p.out = which == 1 || which == 7 || which == 12         ? Out::stored
+        p.out = which == 1 || which == 7 || which == 12  ? Out::stored
                 : which < 4 || which == 9 || which == 11 ? Out::copied
                                                          : Out::partial;
         if (p.pieces) p.type = dtypes::bfloat16;

@@ -39,9 +39,11 @@ class PaperCard : public runtime::Device {
       std::ofstream(cat(folder, "/kernel_", built, ".cu")) << binary.source;
     return make_ref<runtime::Executable>(Ref<runtime::Device>(this), std::move(binary));
   }
-  runtime::Event launch(runtime::Executable&, std::size_t, std::span<const runtime::KernelArg> args,
+  runtime::Event launch(runtime::Executable& program, std::size_t kernel,
+                        std::span<const runtime::KernelArg> args,
                         std::span<const std::int64_t> extents) override {
     ++launched;
+    names.push_back(program.binary().kernels.at(kernel).name);
     last_args.assign(args.begin(), args.end());
     last_extents.assign(extents.begin(), extents.end());
     return {};
@@ -50,6 +52,7 @@ class PaperCard : public runtime::Device {
   std::size_t largest = 0;
   std::string sources;  // of all modules
   std::string last_source;
+  std::vector<std::string> names;  // of what was launched
   std::vector<runtime::KernelArg> last_args;
   std::vector<std::int64_t> last_extents;
 

@@ -27,12 +27,12 @@ WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> exte
 void run_whole(const Ref<Device>& device, const WholeProduct& spec,
                std::initializer_list<const WholeTensor*> tensors, const NDArray& to,
                const WholeNumbers& numbers) {
-  const ProgramKey key{"convolution.tiles",
-                       {static_cast<int>(spec.mode), static_cast<int>(spec.out),
-                        spec.type == dtypes::bfloat16, spec.a_along_m, spec.b_along_n, spec.groups,
-                        spec.columns, spec.stages, spec.patch[0], spec.patch[1], spec.patch[2],
-                        spec.step[0], spec.step[1], spec.pieces, spec.phases[0], spec.phases[1],
-                        spec.grouped}};
+  const ProgramKey key{
+      "convolution.tiles",
+      {static_cast<int>(spec.mode), static_cast<int>(spec.out), spec.type == dtypes::bfloat16,
+       spec.a_along_m, spec.b_along_n, spec.groups, spec.columns, spec.stages, spec.patch[0],
+       spec.patch[1], spec.patch[2], spec.step[0], spec.step[1], spec.pieces, spec.phases[0],
+       spec.phases[1], spec.grouped}};
   const WholeNumbers& x = numbers;
   ProgramCall call(device);
   for (const WholeTensor* t : tensors) {
@@ -46,11 +46,12 @@ void run_whole(const Ref<Device>& device, const WholeProduct& spec,
   call.integer(std::min(grid_of(device).processors() * x.resident,
                         x.tiles_m * x.tiles_n * x.batches * x.parts));
   for (std::int64_t v :
-       {x.tiles_m,    x.tiles_n,   x.batches,   x.parts,     x.steps,     x.part,      x.m,
-        x.n,          x.inner,     x.move_a[0], x.move_a[1], x.move_b[0], x.move_b[1], x.patches[0],
-        x.patches[1], x.before[0], x.before[1], x.window,    x.chunks,    x.turned,    x.wide,
-        x.high,       x.slab,      x.to_image,  x.to_y,      x.to_x,      x.to_channel, x.gap[0],
-        x.gap[1], x.common[0], x.common[1], x.inverse[0], x.inverse[1], x.each, x.to_group})
+       {x.tiles_m,   x.tiles_n,    x.batches,    x.parts,     x.steps,     x.part,
+        x.m,         x.n,          x.inner,      x.move_a[0], x.move_a[1], x.move_b[0],
+        x.move_b[1], x.patches[0], x.patches[1], x.before[0], x.before[1], x.window,
+        x.chunks,    x.turned,     x.wide,       x.high,      x.slab,      x.to_image,
+        x.to_y,      x.to_x,       x.to_channel, x.gap[0],    x.gap[1],    x.common[0],
+        x.common[1], x.inverse[0], x.inverse[1], x.each,      x.to_group})
     call.integer(v);
   call.run(key, [&] { return whole_kernel(spec); });
 }

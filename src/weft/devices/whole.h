@@ -42,8 +42,8 @@ bool whole_product(const NDArray& out, const NDArray& a, const NDArray& b,
 struct Images {
   std::int64_t step[2] = {1, 1}, before[2] = {0, 0}, gap[2] = {1, 1}, groups = 1;
 };
-/// out[n, o, y, x] = sum over c, i, j of x[n, c, y * step + i * gap - before, ...] * weight[o, c, i,
-/// j], c of the channels of o's group; what lies outside of x is 0. `out` of the wanted extents,
+/// out[n, o, y, x] = sum over c, i, j of x[n, c, y * step + i * gap - before, ...] * weight[o, c,
+/// i, j], c of the channels of o's group; what lies outside of x is 0. `out` of the wanted extents,
 /// all of one 16-bit type, or float32.
 void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, const Images& images);
 /// Its gradients from g[n, o, y, x]: towards x, and towards the weights [o, c, i, j]; compact, null

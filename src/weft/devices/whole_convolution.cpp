@@ -40,9 +40,8 @@ Placed by_place(const NDArray& weight, std::int64_t groups) {
   const std::int64_t o = n[0] / groups, pitch = ceil_div(o, 8) * 8, rows = n[1] * n[2] * n[3];
   const NDArray out =
       NDArray::empty(weight.device(), weight.elem(), Dims{groups, n[1], n[2], n[3], pitch});
-  grid_transpose(
-      out.as_strided(Dims{groups, rows, o}, Dims{rows * pitch, pitch, 1}, out.offset()),
-      weight.contiguous().reshape(Dims{groups, o, rows}));
+  grid_transpose(out.as_strided(Dims{groups, rows, o}, Dims{rows * pitch, pitch, 1}, out.offset()),
+                 weight.contiguous().reshape(Dims{groups, o, rows}));
   const int order[] = {1, 2, 0, 3};
   const NDArray first = out.select(0, 0);
   const bool pieces = weight.elem() == Elem::float32;
@@ -104,7 +103,8 @@ void patches(const Last& out, const Last& x, const Placed& placed, const Images&
   shape.batches = images.groups;
   shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.data.elem());
-  shape.read_bytes = read_bytes(x) + (pieces ? rules::kPieces : 1) * 2 * weight.size() * images.groups;
+  shape.read_bytes =
+      read_bytes(x) + (pieces ? rules::kPieces : 1) * 2 * weight.size() * images.groups;
   const int planes_first[] = {0, 3, 1, 2};
   const NDArray ordered = pieces ? out.data.permute(planes_first) : out.data;
   shape.divisible = ordered.is_contiguous() && out.data.shape()[3] == out.channels;
@@ -127,10 +127,9 @@ void patches(const Last& out, const Last& x, const Placed& placed, const Images&
                 {s[2], s[1], s[0]}, placed.outermost);
   if (!by_threads) return run_whole(x.data.device(), spec, {&a, &b, &to}, out.data, v);
   spec.out = WholeProduct::Out::partial;
-  const NDArray parts =
-      v.parts > 1 ? NDArray::empty(x.data.device(), Elem::float32,
-                                   Dims{v.parts, images.groups * v.m, v.n})
-                  : ordered;
+  const NDArray parts = v.parts > 1 ? NDArray::empty(x.data.device(), Elem::float32,
+                                                     Dims{v.parts, images.groups * v.m, v.n})
+                                    : ordered;
   const Dims& steps = out.data.strides();
   v.slab = v.m * v.n;
   v.to_image = steps[0], v.to_y = steps[1], v.to_x = steps[2], v.to_channel = steps[3];
@@ -209,7 +208,8 @@ void phases(const NDArray& out, const Last& g, const Placed& placed, const Image
   shape.batches = v.batches, shape.m = patches * 64, shape.n = channels;
   shape.k = v.chunks * ceil_div(places, count) * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
-  shape.read_bytes = read_bytes(g) + (pieces ? rules::kPieces : 1) * 2 * placed.x.size() * images.groups;
+  shape.read_bytes =
+      read_bytes(g) + (pieces ? rules::kPieces : 1) * 2 * placed.x.size() * images.groups;
   take(gemm_choice(grid_of(out.device()), shape), spec);
   v.tiles_m = ceil_div(patches, spec.groups), v.tiles_n = ceil_div(channels, spec.columns);
   v.m = n[0] * n[2] * n[3], v.n = channels, v.wide = n[3], v.high = n[2];
@@ -271,15 +271,14 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   // Channels before places: the weights' own order is one transpose away.
   NDArray turned = NDArray::empty(out.device(), out.elem(), Dims{groups, v.m, v.each, v.n});
   if (whole) {
-    const WholeTensor to = tensor_of(turned, {v.n, v.m, v.each, groups},
-                                     {v.n * v.each, v.n, v.n * v.each * v.m},
-                                     groups > 1 ? Outermost{1, 8} : Outermost{});
+    const WholeTensor to =
+        tensor_of(turned, {v.n, v.m, v.each, groups}, {v.n * v.each, v.n, v.n * v.each * v.m},
+                  groups > 1 ? Outermost{1, 8} : Outermost{});
     run_whole(out.device(), spec, {&a, &b, &to}, turned, v);
   } else {
     const bool sums = v.parts > 1 || !pieces;
     const NDArray parts =
-        sums ? NDArray::empty(out.device(), Elem::float32,
-                              Dims{v.parts, groups, v.m, v.each, v.n})
+        sums ? NDArray::empty(out.device(), Elem::float32, Dims{v.parts, groups, v.m, v.each, v.n})
              : turned;
     run_whole(out.device(), spec, {&a, &b}, parts, v);
     if (sums) add_parts(turned, parts);
@@ -388,8 +387,8 @@ bool prefers_tiles(const Ref<Device>& device, Elem elem, ConvolutionOf which,
     const double zeros = around ? 12 * wide(of_x) / rate + 2 * kLaunchMicroseconds : 0;
     by_threads = kTabulated * clocks / grid.clocks_per_microsecond() + zeros;
   }
-  const double made = pieces ? (4 + 2 * kPiecePlanes) * wide(brought) / rate
-                             : 2 * 2 * wide(brought + taken) / rate;
+  const double made =
+      pieces ? (4 + 2 * kPiecePlanes) * wide(brought) / rate : 2 * 2 * wide(brought + taken) / rate;
   const double by_tiles =
       rules::gemm_time(rules::gemm_machine(grid), tiles, gemm_choice(grid, tiles)) + made +
       (pieces ? 5 : 3) * kLaunchMicroseconds;

@@ -175,8 +175,8 @@ class Kernel {
       auto count = [&](const Expr& places, const Expr& apart) {
         return ir::div(ir::max(places + apart - at(1), at(0)), apart);
       };
-      const Expr rest =
-          let("remainder", i == 0 ? mod(tile_.inner, step) : ir::div(tile_.inner, at(s_.phases[0])));
+      const Expr rest = let(
+          "remainder", i == 0 ? mod(tile_.inner, step) : ir::div(tile_.inner, at(s_.phases[0])));
       const Expr every = let("every", ir::div(step, common));
       const Expr tap = let("tap", mod(ir::div(rest, common) * of(inverses[i]), every));
       tile_.taps[i] = let("taps", ir::select(ir::eq(mod(rest, common), at(0)),
@@ -248,10 +248,9 @@ class Kernel {
         for (int i = 0; i < 2; ++i) {
           Expr& first = patch_.back()[static_cast<std::size_t>(i)];
           // Of a phase the last place of the window comes first.
-          first = let(i == 0 ? "px" : "py",
-                      s_.phased() ? first + tile_.skipped[i] - tile_.far[i] -
-                                        (tile_.taps[i] - at(1)) * gap(i)
-                                  : first * at(s_.step[i]) - margins[i]);
+          first = let(i == 0 ? "px" : "py", s_.phased() ? first + tile_.skipped[i] - tile_.far[i] -
+                                                              (tile_.taps[i] - at(1)) * gap(i)
+                                                        : first * at(s_.step[i]) - margins[i]);
         }
       }
     } else {
@@ -537,10 +536,9 @@ class Kernel {
     // Groups lie beside one another within an image.
     const Expr each = s_.grouped ? of("each") : of("batches"),
                groups = s_.grouped ? let("groups", ir::div(of("batches"), each)) : at(1);
-    const Expr slab =
-        let("slab", places    ? tile_.which * groups + tile_.group
-                    : patches ? tile_.which * groups
-                              : tile_.which * of("batches") + tile_.batch);
+    const Expr slab = let("slab", places    ? tile_.which * groups + tile_.group
+                                  : patches ? tile_.which * groups
+                                            : tile_.which * of("batches") + tile_.batch);
     const Expr in_patch = let("in_patch", warp * at(16) + ir::div(lane, at(4)));
     auto place = [&](const Expr& h) -> std::array<Expr, 3> {
       const Expr r = in_patch + h * at(8);
@@ -552,8 +550,7 @@ class Kernel {
       Expr at_row = ir::cast(wide, row + h * at(8));
       if (patches) {
         const auto [x, y, image] = place(h);
-        at_row = ir::cast(
-            wide, ((image * groups + tile_.group) * of("high") + y) * of("wide") + x);
+        at_row = ir::cast(wide, ((image * groups + tile_.group) * of("high") + y) * of("wide") + x);
       }
       const Expr all = ir::cast(wide, slab) * ir::cast(wide, of("m")) + at_row;
       return places ? all * ir::cast(wide, each) + ir::cast(wide, tile_.inner) : all;
@@ -638,11 +635,10 @@ class Kernel {
               ir::store(out_, result({j, h, e}), {Expr(line) + far(column, "to_channel")}));
         });
       });
-      row = ir::let_stmt(
-          line,
-          far(tile_.which, "slab") + far(tile_.group, "to_group") + far(image, "to_image") +
-              far(y, "to_y") + far(x, "to_x"),
-          row);
+      row = ir::let_stmt(line,
+                         far(tile_.which, "slab") + far(tile_.group, "to_group") +
+                             far(image, "to_image") + far(y, "to_y") + far(x, "to_x"),
+                         row);
       return place.around(ir::if_then(counts, row));
     }));
   }

@@ -65,11 +65,12 @@ struct WholeProduct {
 /// common_*; inverse_*: what it is multiplied by to be 1 modulo the rest of the step. each: batches
 /// of one group.
 inline constexpr std::array<std::string_view, 36> kWholeNumbers = {
-    "blocks",    "tiles_m",   "tiles_n",  "batches",  "parts",   "steps",   "part",
-    "m",         "n",         "inner",    "move_a0",  "move_a1", "move_b0", "move_b1",
-    "patches_w", "patches_h", "before_x", "before_y", "window",  "chunks",  "turned",
-    "wide",      "high",      "slab",     "to_image", "to_y",    "to_x",    "to_channel",
-    "gap_x",     "gap_y",     "common_x", "common_y", "inverse_x", "inverse_y", "each", "to_group"};
+    "blocks",   "tiles_m",  "tiles_n",   "batches",    "parts",    "steps",
+    "part",     "m",        "n",         "inner",      "move_a0",  "move_a1",
+    "move_b0",  "move_b1",  "patches_w", "patches_h",  "before_x", "before_y",
+    "window",   "chunks",   "turned",    "wide",       "high",     "slab",
+    "to_image", "to_y",     "to_x",      "to_channel", "gap_x",    "gap_y",
+    "common_x", "common_y", "inverse_x", "inverse_y",  "each",     "to_group"};
 
 ir::PrimFunc whole_kernel(const WholeProduct& spec);
 
