@@ -151,6 +151,7 @@ struct Kernels {
 
 constexpr Kernels kHost{host_conv2d, host_conv2d_input, host_conv2d_weight};
 constexpr Kernels kCard{card_conv2d, card_conv2d_input, card_conv2d_weight, card_conv2d_gradients};
+
 /// Null where the device has none: the convolution is composed of products then.
 const Kernels* kernels_of(std::string_view name, const Tensor& x, const Tensor& weight) {
   if (host_has_convolution(x.data(), weight.data())) return &kHost;
