@@ -171,6 +171,10 @@ class Watch:
             raise problems[0]
         return results[0]
 
+    def in_peace(self):
+        """Whether nothing has failed, and this process is the rank."""
+        return os.getpid() == self._process and self.failed is None and not self._stop.is_set()
+
     def stop(self, left=True):
         """Ends the watch. `left`: this rank leaves the job in peace."""
         if os.getpid() != self._process:
@@ -306,10 +310,12 @@ class Watch:
 class StoreBoard:
     """Failures under torchrun: keys of its store."""
 
+    _jobs = 0  # that this process has left
+
     def __init__(self, store, rank):
         self.store = store
-        # torchrun keeps its store when it starts the ranks again.
-        self._root = f"weft/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}"
+        # torchrun keeps its store when it starts the ranks again, and a job its processes when they leave it and join again.
+        self._root = f"weft/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}.{self._jobs}"
         self._rank = rank
         self._quietly("set", f"{self._root}/here/{rank}", "1")
 
@@ -333,6 +339,7 @@ class StoreBoard:
 
     def left(self, rank):
         """Says that this rank has left the job in peace."""
+        StoreBoard._jobs += 1
         self._quietly("set", f"{self._root}/left/{rank}", "1")
 
     def has_left(self, rank):

@@ -212,9 +212,10 @@ def binary(f: Callable[..., Any], linear: Any, a: Any, b: Any) -> Any:
     """a + b and the like, for an array and an array or a number."""
     if isinstance(b, ShardedArray):
         return elementwise(f, a, b, linear=linear)
-    number = shard(
-        weft.asarray(b, dtype=a.dtype).to(a.device), a.mesh, [Replicate()] * len(a.mesh.shape)
-    )
+    # A plain number takes the array's type where that holds it, as it does beside an array of one device.
+    plain = isinstance(b, (bool, int, float, complex))
+    other = weft.asarray(b, dtype=weft.result_type(a.dtype, b)) if plain else weft.asarray(b)
+    number = shard(other.to(a.device), a.mesh, [Replicate()] * len(a.mesh.shape))
     return elementwise(f, a, number, linear=linear)
 
 

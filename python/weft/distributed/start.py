@@ -101,7 +101,7 @@ def _torchrun(job, launch, timeout):
             "torchrun has started this process, and PyTorch cannot be imported in it",
             help="install PyTorch, or start the job with mpirun and mpi4py",
         ) from None
-    from .host import Gloo
+    from .gloo import Gloo
 
     limit, begun = datetime.timedelta(seconds=timeout), time.perf_counter()
     repair = "the port may be in use (torchrun --master-port), or fewer processes were started than WORLD_SIZE says"
@@ -185,7 +185,7 @@ def _mpi(job, launch, timeout):
             f"MPI's launcher has started this process, and mpi4py cannot be imported in it: {problem}",
             help="apt install python3-mpi4py, or pip install mpi4py",
         ) from None
-    from .host import Mpi
+    from .mpi import Mpi
 
     begun = time.perf_counter()
 
