@@ -11,8 +11,9 @@ import weft
 
 from .. import _core
 from .._errors import error
+from ..nn.lazies import Lazy
 from .collectives import broadcast, reduce_together
-from .group import resolve
+from .group import Group, resolve
 
 
 class _Bucket:
@@ -55,7 +56,8 @@ class DataParallel(weft.nn.Module):
         self, module: weft.nn.Module, group: Any = None, bucket_bytes: int = 25 << 20
     ) -> None:
         super().__init__()
-        self.module, self._group = model_of(module, "DataParallel"), resolve(group)
+        self._group = resolve(group)
+        self.module = model_of(module, "DataParallel", self._group)
         self._compiled = None if self.module is module else module
         if self._group.size > 1:
             for p in self.module.parameters():
@@ -130,8 +132,10 @@ class DataParallel(weft.nn.Module):
             bucket.reset()
 
 
-def model_of(module: Any, name: str) -> Any:
-    """The module, or the one that weft.compile has compiled. Raises DTypeError `distributed.model` for what has no parameters to look after."""
+def model_of(module: Any, name: str, group: Group) -> Any:
+    """The module, or the one that weft.compile has compiled. Raises DTypeError `distributed.model` for what has no parameters to look after, ArgumentError
+    `distributed.parted` for parameters of which the group's ranks have different parts already.
+    """
     model = module.function if isinstance(module, weft.Compiled) else module
     if not isinstance(model, weft.nn.Module):
         raise error(
@@ -140,6 +144,24 @@ def model_of(module: Any, name: str) -> Any:
             f"{name} takes a module, got a {type(model).__name__}",
             ["legal: a weft.nn.Module, or what weft.compile makes of one"],
         )
+    lazy = [key for key, part in model.named_modules().items() if isinstance(part, Lazy)]
+    if lazy:
+        raise error(
+            weft.ArgumentError,
+            "distributed.lazy",
+            f"{name} of a model whose layers {lazy[:5]} have no parameters yet",
+            help="call the model once on an input before it is wrapped",
+        )
+    for key, p in model.named_parameters().items():
+        for parted in getattr(p, "_parted", ()):
+            if len(set(parted.ranks) & set(group.ranks)) > 1:
+                raise error(
+                    weft.ArgumentError,
+                    "distributed.parted",
+                    f"{name} over the ranks {group.ranks} of a model whose {key} lies in parts on the ranks {parted.ranks}",
+                    ["legal: a group of ranks that have the same part of every parameter"],
+                    help='a mesh: layers over mesh.group("model"), the model over mesh.group("data")',
+                )
     return model
 
 

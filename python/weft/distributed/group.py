@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import atexit
-import operator
+import numbers
 import os
 import time
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ from .failure import Failure
 
 def rank_of(number: Any) -> int:
     """The rank that an argument names, -1 where it names none: truth values and fractions are no ranks."""
-    whole = hasattr(number, "__index__") and not isinstance(number, bool)
-    return operator.index(number) if whole else -1
+    whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
+    return int(number) if whole else -1
 
 
 class Group:
@@ -124,10 +124,10 @@ class Job:
         if self.watch is not None:
             self.watch.check()
 
-    def check_present(self, ranks: Sequence[int]) -> None:
-        """The same when one of `ranks`, for whom this rank waits, has left the job."""
+    def check_present(self, ranks: Sequence[int], waited: float | None = None) -> None:
+        """The same when one of `ranks`, for whom this rank has waited so many seconds, has left the job."""
         if self.watch is not None:
-            self.watch.check_present(ranks)
+            self.watch.check_present(ranks, waited)
 
     def abort(self) -> None:
         for group in self.groups:

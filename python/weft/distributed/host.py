@@ -36,12 +36,12 @@ def step(begun):
 
 
 def look_around(job, ranks, begun):
-    """What a waiting rank looks at: failures of others, and after some seconds whether those it waits for are there."""
+    """What a waiting rank looks at: failures of others, and whether those it waits for are there."""
     job.check()
     now = time.perf_counter()
-    if now - begun > LAST_WORDS and now - job.looked > LAST_WORDS / 6:
+    if now - begun > LAST_WORDS / 6 and now - job.looked > LAST_WORDS / 6:
         job.looked = now
-        job.check_present(ranks)
+        job.check_present(ranks, now - begun)
 
 
 def _bytes_array(data):

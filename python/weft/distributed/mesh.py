@@ -196,7 +196,14 @@ class ShardedArray:
     def __truediv__(self, other):
         return propagate.binary(lambda a, b: a / b, "first", self, other)
 
+    def __rtruediv__(self, other):
+        return propagate.binary(lambda a, b: b / a, "none", self, other)
+
+    def __pow__(self, other):
+        return propagate.binary(lambda a, b: a**b, "none", self, other)
+
     __radd__, __rmul__ = __add__, __mul__
+    __array_ufunc__ = None  # NumPy's arrays leave operators to this class
 
     def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The sum over axes; one that ranks share gives Partial sums."""

@@ -82,8 +82,8 @@ class _Unit:
     def copy_absent(self, memo):
         """For copies of the whole model: parameters that are not there stay so."""
         for p in () if self.present else self.params:
-            absent = nn.Parameter(self.absent)
-            absent.data, absent.requires_grad = p.data, p.requires_grad
+            absent = nn.Parameter(p.data)
+            absent.requires_grad = p.requires_grad
             absent.__dict__.update(p.__dict__)
             memo[id(p)] = absent
 
@@ -170,11 +170,11 @@ def _runs(module):
 
 
 def _owners(module, name=""):
-    """(name, module, parameters that it holds itself) of all modules that hold some."""
+    """(name, module, parameters that it holds itself, or reads from children that it does not call) of all modules that hold some."""
     held = {id(p) for child in module.named_children().values() for p in child.parameters()}
     own = [p for p in module.parameters() if id(p) not in held]
     for key, child in module.named_children().items():
-        if _runs(child):
+        if _runs(child) and not module._reads_children:
             yield from _owners(child, f"{name}.{key}" if name else key)
         else:
             own += child.parameters()
@@ -210,9 +210,9 @@ class ShardedParallel(nn.Module):
                 f"stage {stage!r}",
                 ["legal: 1 (optimizer states), 2 (and gradients), 3 (and parameters)"],
             )
-        if model_of(module, "ShardedParallel") is not module:
-            _refuse_compiled()
         self._group, self.stage = resolve(group), stage
+        if model_of(module, "ShardedParallel", self._group) is not module:
+            _refuse_compiled()
         for p in module.parameters():
             p.data = broadcast(p.data, 0, self._group)
         for b in module.buffers():
@@ -248,6 +248,9 @@ class ShardedParallel(nn.Module):
                     before = part.register_forward_pre_hook(lambda m, a, u=unit: self._enter(u))
                     after = part.register_forward_hook(lambda m, a, out, u=unit: self._leave(out, u))  # fmt: skip
                     self._handles.value += [before, after]
+                    hooks = part.__dict__["_pre_hooks"]  # others read parameters: they come after
+                    rest = [(key, hooks.pop(key)) for key in list(hooks) if key != id(before)]
+                    hooks.update(rest)
         self._made("resident", list(resident.values()), min(self.stage, 2))
         if self.stage == 3:
             for unit in self._units.value:
