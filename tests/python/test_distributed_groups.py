@@ -141,3 +141,37 @@ def test_variables_that_belong_to_no_job():
     for variables in ({"RANK": "0"}, {"WORLD_SIZE": "1"}, {"RANK": "captain"}, {"WORLD_SIZE": ""}):
         assert read_launch(variables).size == 1
     assert not dist.is_initialized()
+
+
+@needs_mpi
+def test_forks_end_and_make_no_calls(program):  # noqa: F811
+    """A fork of a rank ends by itself, where it waited in MPI's end; an error is told though the program has a hook of its own."""
+    path = program("""
+        import os, sys
+        dist.init()
+        r = dist.rank()
+        x = weft.ones((2,))
+        for number in range(2):
+            child = os.fork()
+            if child == 0 and number == 0:
+                raise ValueError("in a fork")
+            if child == 0:
+                try:
+                    dist.all_reduce(x)
+                except weft.DeviceError as problem:
+                    sys.exit(7 if problem.code == "distributed.fork" else 8)
+            _, status = os.waitpid(child, 0)
+            assert os.waitstatus_to_exitcode(status) == (1, 7)[number]
+        assert dist.all_reduce(x).tolist() == [2, 2]
+        sys.excepthook = lambda *about: print("went on", r, flush=True)
+        if r == 1:
+            raise ValueError("of rank one")
+        try:
+            dist.all_reduce(x)
+        except weft.DeviceError as problem:
+            print("told", problem.message, flush=True)
+            raise
+    """)
+    status, text = mpirun(2, path, seconds=100)
+    assert status != 0 and text.count("went on") >= 1, text
+    assert "told another rank of the job failed: rank 1: ValueError: of rank one" in text, text

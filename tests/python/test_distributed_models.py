@@ -179,12 +179,46 @@ def test_compiled_models_and_frozen_parameters(program):  # noqa: F811
         plain(model, batch(own))
         assert model.module.second.weight.grad is None and model.module.first.weight.grad is not None
         parts = nn.Sequential(dist.ColumnParallelLinear(nn.Linear(5, 2 * n)))
-        for wrap in kinds.values():
+        for wrong, code in ((parts, "distributed.parted"), (nn.Sequential(nn.LazyLinear(3)), "distributed.lazy")):
+            for wrap in kinds.values():
+                try:
+                    wrap(wrong)
+                    raise SystemExit(code)
+                except weft.ArgumentError as problem:
+                    assert problem.code == code, problem
+        for layer in (dist.ColumnParallelLinear, dist.RowParallelLinear, dist.ParallelEmbedding, dist.SyncBatchNorm):
             try:
-                wrap(parts)
-                raise SystemExit("parts of one rank for all")
-            except weft.ArgumentError as problem:
-                assert problem.code == "distributed.parted", problem
+                layer(nn.Conv2d(2, 2, 1))
+                raise SystemExit("a layer of another kind")
+            except weft.DTypeError as problem:
+                assert problem.code == "distributed.layer", problem
+        frozen = nn.Linear(5, 2 * n)
+        frozen.requires_grad_(False)
+        assert not any(p.requires_grad for p in dist.ColumnParallelLinear(frozen).parameters())
+        table = nn.Embedding(2 * n, 3, padding_idx=-1)
+        rows = dist.ParallelEmbedding(table)
+        rows(weft.arange(2 * n)).sum().backward()
+        want = np.ones((2 * n, 3), "float32")
+        want[-1] = 0
+        assert np.array_equal(rows.weight.grad.numpy(), want[2 * r : 2 * r + 2])
+        """,
+    )
+
+
+def test_layers_that_read_others_parameters(program):  # noqa: F811
+    """Recurrent layers read their cells' weights, and a hook computes a weight before its module runs: with stage 3 both find them there."""
+    passes(
+        program,
+        2,
+        """
+        class Recurrent(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inner = nn.LSTM(5, 4, num_layers=2)
+                self.last = nn.utils.weight_norm(nn.Linear(4, 2))
+            def forward(self, x):
+                return self.last(self.inner(x.reshape((1, *x.shape)))[0][0])
+        compare(lambda model, x: loss_of(model, x).backward(), model=Recurrent)
         """,
     )
 

@@ -186,6 +186,9 @@ class Watch:
         if os.getpid() != self._process:
             return
         self._leaving = True
+        ended_by = getattr(sys, "last_value", None)  # not the user's at a prompt
+        if ended_by is not None and not hasattr(sys, "ps1") and not self._stop.is_set():
+            self._say_end(type(ended_by), ended_by)  # another hook than this one's was called
         if left and not self._stop.is_set() and self.board is not None:
             self.board.left(self.rank, {} if self.late is None else self.late.counts())
         self._stop.set()
@@ -250,6 +253,11 @@ class Watch:
         if self._takes_signal and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # until it has told the others
         self._before(kind, value, trace)
+        self._say_end(kind, value)
+
+    def _say_end(self, kind, value):
+        """Tells the others of the exception that ends this rank."""
+        self._stop.set()
         if self.board is None:
             return
         if getattr(value, "code", "") not in _TOLD:

@@ -96,6 +96,7 @@ class Job:
     def __init__(self, launch: Any, timeout: float, debug: bool | None) -> None:
         self.launch, self.debug, self.watch, self.groups = launch, debug, None, []
         self.transports = []  # of host memory, one for each group: what was begun in one goes on while this rank waits in another
+        self._process = os.getpid()
         self.looked = 0.0  # when a waiting rank asked last who is there
         host = None
         if launch.size > 1:
@@ -120,9 +121,18 @@ class Job:
         return group
 
     def check(self) -> None:
-        """Raises DeviceError `distributed.peer` when another rank has failed."""
-        if self.watch is not None:
-            self.watch.check()
+        """Raises DeviceError `distributed.peer` when another rank has failed, `distributed.fork` in a fork of the rank."""
+        if self.watch is None:
+            return
+        if os.getpid() != self._process:
+            raise error(
+                weft.DeviceError,
+                "distributed.fork",
+                f"a call between ranks in process {os.getpid()}, a fork of rank {self.launch.rank}",
+                ["legal: calls in the rank's own process"],
+                help="let workers compute, and the rank exchange",
+            )
+        self.watch.check()
 
     def check_present(self, ranks: Sequence[int], waited: float | None = None) -> None:
         """The same when one of `ranks`, for whom this rank has waited so many seconds, has left the job."""

@@ -7,6 +7,7 @@ other ranks of this host.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import datetime
 import os
@@ -170,13 +171,23 @@ def _initialize(MPI):
     start(None, None, MPI.THREAD_MULTIPLE, ctypes.byref(ctypes.c_int()))
 
 
+def _finalize(process):
+    """Ends MPI at the end of the process that has begun it: mpi4py would do so in a fork of it, too, which then waits for ever."""
+    MPI = getattr(sys.modules.get("mpi4py"), "MPI", None)
+    if MPI is None or os.getpid() != process or not MPI.Is_initialized() or MPI.Is_finalized():
+        return
+    end = getattr(ctypes.CDLL(MPI.__file__), "MPI_Finalize", None)
+    MPI.Finalize() if end is None else end()
+
+
 def _mpi(job, launch, timeout):
     _process_manager(os.environ)
     try:
         import mpi4py
 
         if "mpi4py.MPI" not in sys.modules:
-            mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+            mpi4py.rc.initialize = mpi4py.rc.finalize = False
+            atexit.register(_finalize, os.getpid())
         from mpi4py import MPI
     except (ImportError, RuntimeError) as problem:
         raise error(
