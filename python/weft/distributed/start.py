@@ -92,6 +92,15 @@ def _cannot_join(launch, where, reason, repair):
     )
 
 
+def _unknown(host):
+    """The text for an address that this host cannot look up, or None."""
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as problem:
+        return f"the address {host!r} of MASTER_ADDR is not known here ({problem.strerror})"
+    return None
+
+
 def _torchrun(job, launch, timeout):
     try:
         import torch.distributed as td
@@ -120,7 +129,7 @@ def _torchrun(job, launch, timeout):
 
     def look():
         if time.perf_counter() - begun > timeout + _OWN_WORDS:
-            reason = job.watch.absent() or "its ranks have not met"
+            reason = _unknown(host) or job.watch.absent() or "its ranks have not met"
             raise _cannot_join(launch, f" at {host}:{port}", f"{reason} after {timeout:g} s", repair)  # fmt: skip
 
     try:
@@ -137,7 +146,7 @@ def _torchrun(job, launch, timeout):
     except (RuntimeError, ValueError, OSError) as problem:
         if isinstance(problem, weft.Error):
             raise
-        reason = job.watch.absent() or str(problem)[:300]
+        reason = _unknown(host) or job.watch.absent() or str(problem)[:300]
         raise _cannot_join(launch, f" at {host}:{port}", reason, repair) from None
 
 
