@@ -16,6 +16,7 @@
 #include "array_type.h"
 #include "direct.h"
 #include "weft/array/divisors.h"
+#include "weft/array/isin.h"
 #include "weft/array/pad.h"
 #include "weft/array/repeat.h"
 #include "weft/array/running.h"
@@ -593,6 +594,9 @@ void bind_array_ops(nb::module_& m) {
   });
   m.def("_running_extremes", [](const NDArray& x, int axis, bool largest) {
     return unlocked([&] { return running_extremes(x, axis, largest); });
+  });
+  m.def("_is_in", [](const NDArray& x, const NDArray& values) {
+    return unlocked([&] { return is_in(x, values); });
   });
   m.def("_gcd", [](const NDArray& a, const NDArray& b) {
     return unlocked([&] { return greatest_divisors(a, b); });
