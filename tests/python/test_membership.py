@@ -29,11 +29,17 @@ def test_elements_of_a_set(n, m, dtype):
 def test_sets_of_other_types_and_shapes():
     rng = np.random.default_rng(3)
     a, b = rng.integers(-9, 9, (7, 11)).astype("int32"), rng.integers(-9, 9, (5, 3)) / 2
-    np.testing.assert_array_equal(np.asarray(weft.isin(weft.asarray(a), weft.asarray(b))), np.isin(a, b))
-    np.testing.assert_array_equal(np.asarray(weft.isin(weft.asarray(a.T), weft.asarray(b))), np.isin(a.T, b))
+    np.testing.assert_array_equal(
+        np.asarray(weft.isin(weft.asarray(a), weft.asarray(b))), np.isin(a, b)
+    )
+    np.testing.assert_array_equal(
+        np.asarray(weft.isin(weft.asarray(a.T), weft.asarray(b))), np.isin(a.T, b)
+    )
     wide = rng.integers(-(2**62), 2**62, 4001)
     some = np.concatenate([wide[::5], wide[::7] + 1, [0x9E3779B97F4A7C15 - 2**64]])
-    np.testing.assert_array_equal(np.asarray(weft.isin(weft.asarray(wide), weft.asarray(some))), np.isin(wide, some))
+    np.testing.assert_array_equal(
+        np.asarray(weft.isin(weft.asarray(wide), weft.asarray(some))), np.isin(wide, some)
+    )
     # The word that marks an entry without a value is a value like any other.
     mark = np.array([0x9E3779B97F4A7C15 - 2**64, 5, 0], dtype="int64")
     for values in ([5], [5, mark[0]], [1, 2, 3]):

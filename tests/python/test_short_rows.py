@@ -42,7 +42,11 @@ def test_rows(shape, dtype):
 
 def test_rows_with_infinities_and_nan():
     rng = np.random.default_rng(2)
-    a = rng.choice([-np.inf, 0.0, 1.5, np.inf, 3e38, -3e38, np.nan], (999, 4), p=[0.4, 0.2, 0.2, 0.05, 0.05, 0.05, 0.05])
+    a = rng.choice(
+        [-np.inf, 0.0, 1.5, np.inf, 3e38, -3e38, np.nan],
+        (999, 4),
+        p=[0.4, 0.2, 0.2, 0.05, 0.05, 0.05, 0.05],
+    )
     a[:9] = -np.inf
     for dtype in ("float32", "float64"):
         got = np.asarray(weft.logsumexp(weft.asarray(a.astype(dtype)), axis=1))

@@ -6,8 +6,8 @@
 
 namespace weft {
 
-/// Which elements of x are among `values`, of any shape, as `==` compares them: NaN never is. Of real
-/// types; both are converted to their common type.
+/// Which elements of x are among `values`, of any shape, as `==` compares them: NaN never is. Of
+/// real types; both are converted to their common type.
 NDArray is_in(const NDArray& x, const NDArray& values);
 
 }  // namespace weft
