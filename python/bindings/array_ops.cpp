@@ -30,6 +30,7 @@
 #include "weft/elements/with_type.h"
 #include "weft/fusion/chunked.h"
 #include "weft/linalg/fft.h"
+#include "weft/linalg/least_squares.h"
 #include "weft/linalg/linalg.h"
 #include "weft/runtime/backlog.h"
 #include "weft/runtime/pool.h"
@@ -663,6 +664,10 @@ void bind_array_ops(nb::module_& m) {
   m.def("_svd", [](const NDArray& a, bool full) {
     linalg::Svd r = linalg::svd(a, full ? linalg::SvdPart::full : linalg::SvdPart::thin);
     return nb::make_tuple(r.u, r.s, r.vh);
+  });
+  m.def("_least_squares", [](const NDArray& a, const NDArray& b, double rcond) {
+    const linalg::LeastSquares r = linalg::least_squares(a, b, rcond);
+    return nb::make_tuple(r.solution, r.sums, r.rank, r.singular_values);
   });
   m.def("_qr", [](const NDArray& a, bool complete) {
     linalg::Qr r = linalg::qr(a, complete);

@@ -115,7 +115,7 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
         )
     if sorter is not None:
         x1 = take(x1, sorter, axis=0)
-    return _core._searchsorted(x1, _array(x2), side == "right")
+    return _core._searchsorted(_array(x1), _array(x2), side == "right")
 
 
 @_direct(_core._direct_sort)
