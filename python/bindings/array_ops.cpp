@@ -438,10 +438,13 @@ void bind_array_ops(nb::module_& m) {
       },
       nb::arg("name"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"),
       nb::arg("dtype").none());
-  m.def("_extreme_of_numbers", [](bool largest, const NDArray& x, nb::handle axis, bool keepdims) {
-    const Axes axes = axes_of(axis);
-    return unlocked([&] { return extreme_of_numbers(largest, x, axes, keepdims); });
-  });
+  m.def(
+      "_extreme_of_numbers",
+      [](bool largest, const NDArray& x, nb::handle axis, bool keepdims) {
+        const Axes axes = axes_of(axis);
+        return unlocked([&] { return extreme_of_numbers(largest, x, axes, keepdims); });
+      },
+      nb::arg("largest"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"));
   m.def(
       "_moments",  // None where the composed form has to do
       [](int moment, const NDArray& x, nb::handle axis, bool keepdims,

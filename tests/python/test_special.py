@@ -26,10 +26,52 @@ def close(got, want, rtol, atol=0.0):
     np.testing.assert_allclose(np.asarray(got), want, rtol=rtol, atol=atol)
 
 
+PI = np.longdouble("3.14159265358979323846264338327950288")
+
+
+def scaled_tail(x):
+    """exp(x^2) erfc(x) of x >= 0 in extended precision: the trapezoidal rule with steps of 1/4, and what it misses at the pole."""
+    y, step = np.maximum(np.longdouble(x), 1), np.longdouble(0.25)
+    total = 1 / (y * y)
+    for k in range(1, 40):
+        total = total + 2 * np.exp(-((k * step) ** 2)) / (y * y + (k * step) ** 2)
+    z = np.minimum(y, 20)
+    out = y * step / PI * total + 2 * np.exp(z * z) / (1 - np.exp(2 * PI * z / step))
+    near = [math.erfc(v) * math.exp(v * v) if v < 1 else 0.0 for v in x]
+    return np.where(x < 1, near, out)
+
+
+def normal(name, x):
+    """erfc and its relatives, with all digits of float64; SciPy's lose some in the tails."""
+    size = np.abs(x)
+    square = np.longdouble(size) ** 2
+    tail = np.exp(-square / 2) * scaled_tail(size * np.sqrt(np.longdouble(0.5))) / 2
+    if name == "erfcx":
+        right = scaled_tail(size)
+        return np.where(x < 0, 2 * np.exp(square) - right, right)
+    if name == "erfc":
+        right = scaled_tail(size) * np.exp(-square)
+        return np.where(x < 0, 2 - right, right)
+    if name == "ndtr":
+        return np.where(x < 0, tail, 1 - tail)
+    logarithm = np.log(scaled_tail(size * np.sqrt(np.longdouble(0.5))) / 2) - square / 2
+    return np.where(x < 0, logarithm, np.log1p(-tail))
+
+
+@pytest.mark.parametrize("name", ["erfc", "erfcx", "ndtr", "log_ndtr"])
+def test_the_normal_distribution_has_all_digits(name):
+    x = WIDE[np.isfinite(WIDE)]
+    with np.errstate(all="ignore"):
+        want = normal(name, x).astype("float64")
+    assert units(getattr(special, name)(weft.asarray(x)), want, "float64") <= 9
+
+
 @pytest.mark.parametrize("name", ONE)
 def test_functions_of_one_argument(name):
     with np.errstate(all="ignore"):
         want = getattr(reference, name)(WIDE)
+        if name in ("erfc", "erfcx", "ndtr", "log_ndtr"):
+            want = np.where(np.isfinite(WIDE), normal(name, WIDE).astype("float64"), want)
         usual = np.abs(want) > 1e-300  # below, SciPy's own results lose digits
         # Near their zeros the oscillating ones have absolute accuracy.
         atol = 2e-14 if name[0] in "jy" else 0.0
@@ -89,7 +131,6 @@ def test_units_in_the_last_place_of_float64():
     x = np.concatenate([RNG.uniform(-26, 26, 2001), 10.0 ** RNG.uniform(-20, 1, 301)])
     want = np.array([math.erfc(v) for v in x])
     assert units(special.erfc(weft.asarray(x)), want, "float64") <= 7
-    assert units(special.ndtr(weft.asarray(x[np.abs(x) < 8])), reference.ndtr(x[np.abs(x) < 8]), "float64") <= 60  # fmt: skip
     assert special.erfc(weft.asarray([0.0, -0.0])).tolist() == [1.0, 1.0]
     assert special.ndtr(weft.asarray([0.0, -0.0], dtype="float32")).tolist() == [0.5, 0.5]
     p = np.concatenate([RNG.uniform(0, 1, 1001), 10.0 ** RNG.uniform(-300, -1, 301)])
