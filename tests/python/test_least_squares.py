@@ -8,7 +8,9 @@ import weft
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("m, n, k", [(1, 1, 1), (7, 3, 2), (101, 6, 1), (5, 5, 3), (3, 9, 4), (200, 40, 7)])
+@pytest.mark.parametrize(
+    "m, n, k", [(1, 1, 1), (7, 3, 2), (101, 6, 1), (5, 5, 3), (3, 9, 4), (200, 40, 7)]
+)
 @pytest.mark.parametrize("short", [False, True])
 def test_beside_numpy(m, n, k, short, dtype):
     rng = np.random.default_rng(m + n + k)
@@ -18,7 +20,10 @@ def test_beside_numpy(m, n, k, short, dtype):
     a, b = a.astype(dtype), rng.standard_normal((m, k)).astype(dtype)
     near = dict(rtol=2e-3, atol=2e-4) if dtype == "float32" else dict(rtol=1e-9, atol=1e-10)
     want = np.linalg.lstsq(a, b, rcond=1e-5)
-    for x, y in ((weft.asarray(a), weft.asarray(b)), (weft.asarray(a.T.copy()).T, weft.asarray(b[::-1].copy())[::-1])):
+    for x, y in (
+        (weft.asarray(a), weft.asarray(b)),
+        (weft.asarray(a.T.copy()).T, weft.asarray(b[::-1].copy())[::-1]),
+    ):
         got = weft.linalg.lstsq(x, y, rcond=1e-5)
         assert got[2] == want[2] and got[0].dtype == dtype
         for g, w in zip((got[0], got[1], got[3]), (want[0], want[1], want[3])):

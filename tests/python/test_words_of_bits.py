@@ -32,10 +32,18 @@ def turned(x):
 def test_bits_of_bytes(shape, order):
     x = np.random.default_rng(2).integers(0, 256, shape).astype("uint8")
     for axis in (None, *range(len(shape))):
-        for a, w in ((x, weft.asarray(x)), (x.T, turned(weft.asarray(x))), (x[::-1], weft.asarray(x)[::-1])):
+        for a, w in (
+            (x, weft.asarray(x)),
+            (x.T, turned(weft.asarray(x))),
+            (x[::-1], weft.asarray(x)[::-1]),
+        ):
             given = dict(axis=axis, bitorder=order)
-            np.testing.assert_array_equal(np.asarray(weft.packbits(w > 100, **given)), np.packbits(a > 100, **given))
-            np.testing.assert_array_equal(np.asarray(weft.packbits(w, **given)), np.packbits(a, **given))
+            np.testing.assert_array_equal(
+                np.asarray(weft.packbits(w > 100, **given)), np.packbits(a > 100, **given)
+            )
+            np.testing.assert_array_equal(
+                np.asarray(weft.packbits(w, **given)), np.packbits(a, **given)
+            )
             for count in (None, 3, -2, 50):
                 got = np.asarray(weft.unpackbits(w, count=count, **given))
                 np.testing.assert_array_equal(got, np.unpackbits(a, count=count, **given))
@@ -61,10 +69,18 @@ def test_lines_between_points(n):
 
 
 def test_gradients_of_lines():
-    xp, fp, q = np.array([0.0, 1.0, 1.0, 3.0]), np.array([1.0, 2.0, 5.0, 4.0]), np.array([-1.0, 0.25, 1.0, 2.0, 4.0])
-    slope = weft.grad(lambda v: weft.interp(v, weft.asarray(xp), weft.asarray(fp)).sum())(weft.asarray(q))
+    xp, fp, q = (
+        np.array([0.0, 1.0, 1.0, 3.0]),
+        np.array([1.0, 2.0, 5.0, 4.0]),
+        np.array([-1.0, 0.25, 1.0, 2.0, 4.0]),
+    )
+    slope = weft.grad(lambda v: weft.interp(v, weft.asarray(xp), weft.asarray(fp)).sum())(
+        weft.asarray(q)
+    )
     assert np.asarray(slope).tolist()[1:4] == [1.0, -0.5, -0.5]
-    weights = weft.grad(lambda f: weft.interp(weft.asarray(q), weft.asarray(xp), f).sum())(weft.asarray(fp))
+    weights = weft.grad(lambda f: weft.interp(weft.asarray(q), weft.asarray(xp), f).sum())(
+        weft.asarray(fp)
+    )
     np.testing.assert_allclose(np.asarray(weights), [1.75, 0.25, 1.5, 1.5])
 
 
@@ -72,7 +88,10 @@ def test_gradients_of_lines():
 @pytest.mark.parametrize("count", [3, 5, 40])
 def test_sums_of_slices(count, dtype):
     rng = np.random.default_rng(count)
-    x, places = (rng.random(1001) * 9).astype(dtype), np.sort(rng.choice(1001, count, replace=False))
+    x, places = (
+        (rng.random(1001) * 9).astype(dtype),
+        np.sort(rng.choice(1001, count, replace=False)),
+    )
     got = np.asarray(weft.add.reduceat(weft.asarray(x), places))
     np.testing.assert_allclose(got, np.add.reduceat(x, places), rtol=1e-5)
 

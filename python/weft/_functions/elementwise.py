@@ -100,25 +100,25 @@ _FLOATS = {"float32": ("int32", 23, 0xFF, 126), "float64": ("int64", 52, 0x7FF, 
 
 @composed
 def _scaled_up(x, smallest, factor):
-    """Subnormal numbers as normal ones."""
-    return weft.where(weft.abs(x) < smallest, x * factor, x)
+    """Subnormal numbers as normal ones, and which they are."""
+    small = weft.abs(x) < smallest
+    return weft.where(small, x * factor, x), small
 
 
 @composed
-def _parts_of_words(word, given, shift, most, bias):
-    """(the word with the exponent of numbers from 1/2 to 1, the exponent), `given` being the word before scaling up."""
+def _parts_of_words(word, small, shift, most, bias):
+    """(the word with the exponent of numbers from 1/2 to 1, the exponent) of words of which small ones were scaled up."""
     fraction, sign = (1 << shift) - 1, -1 << (31 if shift == 23 else 63)
     found = (word >> shift) & most
     usual = (found > 0) & (found < most)
-    small = ((given >> shift) & most) == 0
     exponent = weft.where(usual, found - weft.where(small, bias + shift + 1, bias), 0)
     return weft.where(usual, (word & (sign | fraction)) | (bias << shift), word), exponent
 
 
 def _frexp_of_array(x):
     words, shift, most, bias = _FLOATS[x.dtype.name]
-    scaled = _scaled_up(x, 2.0**-bias, 2.0 ** (shift + 1))
-    m, e = _parts_of_words(scaled.view(words), x.view(words), shift, most, bias)
+    scaled, small = _scaled_up(x, 2.0**-bias, 2.0 ** (shift + 1))
+    m, e = _parts_of_words(scaled.view(words), small, shift, most, bias)
     return m.view(x.dtype), e.astype("int32", copy=False)
 
 

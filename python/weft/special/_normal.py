@@ -25,18 +25,18 @@ def _tail(x):
 
 def _exp_of_square(x, factor):
     """exp(factor x^2) of x >= 0 with all digits: what x * x was rounded by is made up for."""
-    limit, parts = (40.0, 2.0**20) if x.dtype == "float64" else (15.0, 256.0)
-    d = between(plain(x), None, limit)
-    near = weft.round(d * parts) * (1.0 / parts)  # its square is exact
-    rest = (near * near - d * d) + (d - near) * (d + near)
+    # Of numbers with so large a part the last place is one whose square is exact.
+    limit, large = (40.0, 1.5 * 2.0**32) if x.dtype == "float64" else (15.0, 1.5 * 2.0**15)
     x = between(x, None, limit)
+    d = plain(x)
+    near = (d + large) - large
+    rest = (near * near - d * d) + (d - near) * (d + near)
     return weft.exp(x * x * factor) * (rest * factor + 1.0)
 
 
 def _sized(x):
-    """(is x negative?, its size)."""
-    left = plain(x) < 0
-    return left, weft.where(left, -x, x)
+    """(is x negative?, its size, whose slope at 0 is 1)."""
+    return plain(x) < 0, weft.maximum(x, -x)
 
 
 @special("float32")
@@ -88,11 +88,11 @@ def inverse(w, smallest=False):
     single = w.dtype != "float64"
     two = _SINGLE_ROOT if single else two
     p = plain(w)
-    centre = polynomial(between(w, 0.0, one * one) * (2 / (one * one)) - 1.0, fitting(tables, "CENTRE", w))  # fmt: skip
-    root = weft.sqrt(between(w, one * one, three * three))
+    centre = polynomial(between(w, None, one * one) * (2 / (one * one)) - 1.0, fitting(tables, "CENTRE", w))  # fmt: skip
+    root = weft.sqrt(between(w, one * one, None))
     far = polynomial(_scaled(between(root, None, two), one, two, _BEYOND[0]), fitting(tables, "FAR", w))  # fmt: skip
     if smallest and not single:
-        t = _scaled(between(root, two, None), two, three, _BEYOND[1])
+        t = _scaled(between(root, two, three), two, three, _BEYOND[1])
         far = weft.where(p > two * two, polynomial(t, tables.FARTHEST), far)
     return weft.where(p > one * one, far, centre)
 
@@ -100,24 +100,19 @@ def inverse(w, smallest=False):
 @special("float32")
 def inverse_of_erf(x):
     """The number whose error function is x; infinite at 1 and -1, NaN beyond."""
+    y = x * inverse(-weft.log((1.0 - x) * (1.0 + x)))
     p = plain(x)
-    inside = weft.abs(p) < 1
-    z = weft.where(inside, x, 0.0)
-    y = z * inverse(-weft.log((1.0 - z) * (1.0 + z)))
-    return weft.where(inside, y, weft.where(weft.abs(p) == 1, p * math.inf, math.nan))
+    return weft.where(weft.abs(p) == 1, p * math.inf, y)
 
 
 @special("float32")
 def ndtri(p):
     """The x with ndtr(x) = p; infinite at 0 and 1, NaN beyond."""
-    d = plain(p)
-    edge = (d <= 0) | (d >= 1)
-    inside = weft.where(edge, 0.5, p)
     # 1 - x^2 of x = 2p - 1 is 4p (1 - p).
-    w = -weft.log(inside * 4.0 * (1.0 - inside))
-    out = (inside * 2.0 - 1.0) * inverse(w, smallest=True) * math.sqrt(2)
-    at_edge = weft.where(d == 0, -math.inf, weft.where(d == 1, math.inf, math.nan))
-    return weft.where(edge, at_edge, out)
+    w = -weft.log(p * 4.0 * (1.0 - p))
+    out = (p * 2.0 - 1.0) * inverse(w, smallest=True) * math.sqrt(2)
+    d = plain(p)
+    return weft.where(d == 0, -math.inf, weft.where(d == 1, math.inf, out))
 
 
 @composed

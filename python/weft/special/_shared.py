@@ -65,6 +65,5 @@ def polynomial(t, coefficients):
 
 def between(x, low, high):
     """x where it lies between the bounds and for NaN; a bound elsewhere, which no gradient passes."""
-    p = plain(x)
-    x = x if low is None else weft.where(p < low, float(low), x)
-    return x if high is None else weft.where(p > high, float(high), x)
+    x = x if low is None else weft.maximum(x, float(low))
+    return x if high is None else weft.minimum(x, float(high))
