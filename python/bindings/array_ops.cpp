@@ -17,6 +17,7 @@
 #include "direct.h"
 #include "weft/array/divisors.h"
 #include "weft/array/extreme_of_numbers.h"
+#include "weft/array/interpolate.h"
 #include "weft/array/isin.h"
 #include "weft/array/pad.h"
 #include "weft/array/repeat.h"
@@ -607,6 +608,10 @@ void bind_array_ops(nb::module_& m) {
   m.def("_is_in", [](const NDArray& x, const NDArray& values) {
     return unlocked([&] { return is_in(x, values); });
   });
+  m.def("_interpolate",
+        [](const NDArray& x, const NDArray& xp, const NDArray& fp, double left, double right) {
+          return unlocked([&] { return interpolate(x, xp, fp, left, right); });
+        });
   m.def("_gcd", [](const NDArray& a, const NDArray& b) {
     return unlocked([&] { return greatest_divisors(a, b); });
   });

@@ -61,6 +61,10 @@ def test_lines_between_points(n):
     for ends in ({}, dict(left=-3.0), dict(right=9.0), dict(left=0, right=1)):
         got = np.asarray(weft.interp(w, x, f, **ends))
         np.testing.assert_array_equal(got, np.interp(q, xp, fp, **ends))
+    thin = np.asarray(weft.interp(w.astype("float32"), x.astype("float32"), f.astype("float32")))
+    assert thin.dtype == "float32"
+    given = [np.asarray(v).astype("float32") for v in (q, xp, fp)]
+    np.testing.assert_allclose(thin, np.interp(*given), rtol=1e-4, atol=1e-4)
     grid = np.asarray(weft.interp(w[:500].reshape(20, 25), x, f))
     np.testing.assert_array_equal(grid, np.interp(q[:500].reshape(20, 25), xp, fp))
     turned = np.sort(rng.random(n) * 5)

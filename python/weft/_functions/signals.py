@@ -8,6 +8,7 @@ import math
 import weft
 
 from .. import _core
+from .._core import NDArray
 from .._pointwise import composed
 from .common import along, axis_of, beside, plain, real, refused, value
 
@@ -128,6 +129,11 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         fp = weft.concat([fp[-1:], fp, fp[:1]], axis=0)
     xp = xp.astype(x.dtype) if xp.dtype != x.dtype else xp
     n, p, ends = xp.shape[0], plain(x), plain(xp)
+    if n and _follows(x, xp, fp):
+        ends = [
+            end if given is None else given for end, given in ((fp[0], left), (fp[n - 1], right))
+        ]
+        return _core._interpolate(x, xp, fp, *map(float, ends))
     # How many points are not right of x is the number of its line: 0 and n are those beyond the ends. Of points that meet the last counts.
     at = weft.searchsorted(ends, p.reshape(-1), side="right").astype("int64", copy=False)
     wide = xp[1:] - xp[:-1]
@@ -139,6 +145,14 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     start, value_there = weft.concat([xp[:1], xp], axis=0), weft.concat([first, fp], axis=0)
     right = fp[n - 1] if right is None else right
     return _on_line(x, pick(start), pick(value_there), pick(slope), ends[0], ends[n - 1], right)
+
+
+def _follows(*arrays):
+    """Are they arrays of the host of one type that the core interpolates in?"""
+    dtype = arrays[0].dtype
+    return dtype.name in ("float32", "float64") and all(
+        type(a) is NDArray and a.dtype == dtype and a.device.host_accessible for a in arrays
+    )
 
 
 @composed
