@@ -159,7 +159,7 @@ def _follows(*arrays):
 def _on_line(x, start, first, slope, low, high, beyond):
     """first + slope (x - start) of x from `low` on, `beyond` behind `high`, NaN of NaN."""
     p = plain(x)
-    out = first + slope * (weft.where(p < low, low, x) - start)
+    out = first + slope * (weft.where(p <= low, low, x) - start)
     return weft.where(weft.isnan(p), math.nan, weft.where(p > high, beyond, out))
 
 
