@@ -14,8 +14,9 @@ template <typename T>
 void follow_lines(const NDArray& x, const NDArray& xp, const NDArray& fp, T left, T right,
                   const NDArray& out) {
   const auto* const v = reinterpret_cast<const T*>(x.host());
-  const auto *const p = reinterpret_cast<const T*>(xp.host()),
-             *const f = reinterpret_cast<const T*>(fp.host());
+  const auto *const p = reinterpret_cast<const T*>(xp.host()), *const f =
+                                                                   reinterpret_cast<const T*>(
+                                                                       fp.host());
   auto* const to = reinterpret_cast<T*>(out.host());
   const std::int64_t n = xp.size();
   // How many points are not right of an element is the number of its line.
