@@ -366,23 +366,49 @@ def conv2d_packed(
     return te.create_prim_func([t for t in (x, weights, b, r, out) if t is not None])
 
 
+def framed(x: _Any, pad: int, value: int) -> _Any:
+    """The images x[n, c, h, w], int8, with `pad` rows and columns of a value on each side; x for none."""
+    if not pad:
+        return x
+    n, c, h, w = x.shape
+    return te.compute(
+        (n, c, h + 2 * pad, w + 2 * pad),
+        lambda b, o, y, z: te.if_then_else(
+            (y >= pad) & (y < h + pad) & (z >= pad) & (z < w + pad),
+            x[b, o, y - pad, z - pad],
+            te.const(value, "int8"),
+        ),
+        name="padded",
+    )
+
+
+def concatenated(shapes: _Sequence[tuple[int, ...]], f: _Callable[..., _Any], dtype: str = "int8") -> PrimFunc:
+    """Y = images X0, X1, ... of the shapes (n, c, h, w), int8, channels side by side. `f` gets the list of the images' elements
+    as int32 expressions, of which all but one are 0 because the channel belongs to another image."""
+    xs = [te.placeholder(s, "int8", name=f"X{k}") for k, s in enumerate(shapes)]
+    n, _, h, w = shapes[0]
+    ends = [sum(s[1] for s in shapes[: k + 1]) for k in range(len(shapes))]
+
+    def element(b, o, y, z):
+        parts, first = [], 0
+        for x, end in zip(xs, ends):
+            inside = te.all(*([o >= first] if first else []), *([o < end] if end < ends[-1] else []))
+            here = te.if_then_else(inside, x[b, o - first, y, z], te.const(0, "int8"))
+            parts.append(here.astype("int32"))
+            first = end
+        return f(parts).astype(dtype)
+
+    out = te.compute((n, ends[-1], h, w), element, name="joined")
+    return te.create_prim_func([*xs, out])
+
+
 def max_pool2d(
     n: int, c: int, h: int, w: int, kernel: int | tuple[int, int], stride: int, pad: int = 0
 ) -> PrimFunc:
     """Y = largest of each window of X[n, c, h, w], int8; outside the image counts as -128."""
     x = te.placeholder((n, c, h, w), "int8", name="X")
     oh, ow = ((e + 2 * pad - kernel) // stride + 1 for e in (h, w))
-    source = x
-    if pad:
-        source = te.compute(
-            (n, c, h + 2 * pad, w + 2 * pad),
-            lambda b, o, y, z: te.if_then_else(
-                (y >= pad) & (y < h + pad) & (z >= pad) & (z < w + pad),
-                x[b, o, y - pad, z - pad],
-                te.const(-128, "int8"),
-            ),
-            name="padded",
-        )
+    source = framed(x, pad, -128)
     p, q = (te.reduce_axis((0, kernel), name=name) for name in "pq")
     out = te.compute(
         (n, c, oh, ow),
