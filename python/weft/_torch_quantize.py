@@ -37,7 +37,8 @@ def _traced(model):
 
 
 def _observed(traced, samples):
-    """{node of torch.fx: (largest magnitude, shape of one example)} of all nodes that give one array of examples."""
+    """{node of torch.fx: (largest magnitude, shape of one example)} of all nodes that give one array of examples, and the
+    result."""
     import torch
     from torch import fx
 
@@ -46,15 +47,19 @@ def _observed(traced, samples):
     class Watch(fx.Interpreter):
         def run_node(self, n):
             value = super().run_node(n)
-            if isinstance(value, torch.Tensor) and n.op not in ("get_attr", "output"):
+            if n.op in ("get_attr", "output"):
+                return value
+            if isinstance(value, torch.Tensor):
                 if value.shape[:1] != (len(samples),):
                     refuse(f"{n.name!r} makes {tuple(value.shape)} of {len(samples)} images")
                 seen[n] = (float(value.detach().abs().max()), tuple(value.shape[1:]))
+            elif isinstance(value, (tuple, list)) and any(isinstance(v, torch.Tensor) for v in value):
+                refuse(f"{n.name!r} makes {len(value)} arrays; legal: one")
             return value
 
     try:
         with torch.no_grad():
-            Watch(traced).run(torch.as_tensor(samples))
+            result = Watch(traced).run(torch.tensor(samples))
     except (RuntimeError, IndexError, TypeError, ValueError) as reason:
         if isinstance(reason, ArgumentError):
             raise
@@ -64,7 +69,23 @@ def _observed(traced, samples):
             f"the model does not take the samples {samples.shape}: {str(reason).splitlines()[0]}",
             help="give images (n, channels, rows, columns) as the model was trained with",
         ) from reason
-    return seen
+    return seen, result
+
+
+def _same_as_traced(model, samples, result):
+    """torch.fx does not see all that Python does: `y += x` of an activation is a new one to it."""
+    import torch
+
+    with torch.no_grad():
+        want = model(torch.tensor(samples))
+    if not torch.allclose(want, result, rtol=1e-3, atol=1e-4 * max(1.0, float(want.abs().max()))):
+        raise _error(
+            ArgumentError,
+            "vta.quantize.trace",
+            "the traced model computes something else than the model",
+            ["rule: the model is a function of its images; torch.fx takes y += x for y = y + x"],
+            help="write y = y + x, and no branch on values or random numbers",
+        )
 
 
 # What functions and methods do: parameters as PyTorch has them, without the operand; the layer's kind and numbers.
@@ -99,8 +120,6 @@ def _adaptive(name, shape, output_size):
 
 
 def _max_pool(name, shape, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):  # fmt: skip
-    if return_indices:
-        refuse(f"{name!r} returns indices, too")
     return "max_pool", SimpleNamespace(
         kernel_size=kernel_size, stride=kernel_size if stride in (None, []) else stride, padding=padding, dilation=dilation,
         ceil_mode=ceil_mode,
@@ -169,7 +188,6 @@ def _of_module(name, module, shape):
     if isinstance(module, nn.MaxPool2d):
         return _max_pool(
             name, shape, module.kernel_size, module.stride, module.padding, module.dilation, module.ceil_mode,
-            module.return_indices,
         )  # fmt: skip
     if isinstance(module, nn.AvgPool2d):
         return _avg_pool(
@@ -195,16 +213,18 @@ def nodes_of(model, samples):
     """(nodes, {node: (kind, numbers)}, {node: (largest magnitude, shape of one example)}) over the samples."""
     traced = _traced(model)
     modules, functions = dict(traced.named_modules()), _functions()
-    observed = _observed(traced, samples)
+    observed, result = _observed(traced, samples)
     made, kinds, seen = {}, {}, {}  # of torch.fx's nodes: Node
     shared = {}  # of torch.fx's nodes: those with the same elements in memory
     for n in traced.graph.nodes:
         if n.op == "output":
             if not isinstance(n.args[0], type(n)) or not made.get(n.args[0]):
                 refuse("the model returns something else than one array")
+            ranges = checked(seen)
+            _same_as_traced(model, samples, result)
             end = Node("output", "output", [made[n.args[0]]])
             kinds[end] = "output", None
-            return [*kinds], kinds, checked(seen)
+            return [*kinds], kinds, ranges
         if n not in observed:
             continue  # sizes and constants
         reads = [a for a in n.all_input_nodes if made.get(a)]

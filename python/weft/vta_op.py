@@ -383,22 +383,27 @@ def framed(x: _Any, pad: int, value: int) -> _Any:
 
 
 def concatenated(shapes: _Sequence[tuple[int, ...]], f: _Callable[..., _Any], dtype: str = "int8") -> PrimFunc:
-    """Y = images X0, X1, ... of the shapes (n, c, h, w), int8, channels side by side. `f` gets the list of the images' elements
-    as int32 expressions, of which all but one are 0 because the channel belongs to another image."""
+    """Y = images X0, X1, ... of the shapes (n, c, h, w), int8, channels side by side. `f` gets the images' elements as int32
+    expressions; all but one of them are 0, since the channel belongs to one image."""
     xs = [te.placeholder(s, "int8", name=f"X{k}") for k, s in enumerate(shapes)]
     n, _, h, w = shapes[0]
     ends = [sum(s[1] for s in shapes[: k + 1]) for k in range(len(shapes))]
 
-    def element(b, o, y, z):
-        parts, first = [], 0
-        for x, end in zip(xs, ends):
-            inside = te.all(*([o >= first] if first else []), *([o < end] if end < ends[-1] else []))
-            here = te.if_then_else(inside, x[b, o - first, y, z], te.const(0, "int8"))
-            parts.append(here.astype("int32"))
-            first = end
-        return f(parts).astype(dtype)
+    wide = (n, ends[-1], h, w)
 
-    out = te.compute((n, ends[-1], h, w), element, name="joined")
+    def part(x, first, end):
+        """The image among zeros: a copy of the host."""
+
+        def element(b, o, y, z):
+            inside = [o >= first] * (first > 0) + [o < end] * (end < ends[-1])
+            return te.if_then_else(te.all(*inside), x[b, o - first, y, z], te.const(0, "int8"))
+
+        return te.compute(wide, element, name=f"part_{x.name}")
+
+    parts = [part(*p) for p in zip(xs, [0, *ends], ends)] if len(xs) > 1 else xs
+    out = te.compute(
+        wide, lambda *i: f([p[i].astype("int32") for p in parts]).astype(dtype), name="joined"
+    )
     return te.create_prim_func([*xs, out])
 
 

@@ -153,10 +153,18 @@ def test_layers_that_work_in_place_change_what_later_layers_read():
     class Added(Before):
         def forward(self, x):
             x = self.first(x)
-            y = x
+            y = x.add_(self.second(x))
+            return self.second(x) + y
+
+    class Unseen(Before):
+        def forward(self, x):
+            x = y = self.first(x)
             y += self.second(x)
             return self.second(x) + y
 
+    with pytest.raises(weft.ArgumentError) as caught:
+        check(Unseen(), (3, 6, 6), 0.1)
+    assert caught.value.code == "vta.quantize.trace" and "y = y + x" in str(caught.value)
     for model in (Before(), Added()):
         torch.manual_seed(4)
         for p in model.parameters():
@@ -187,7 +195,7 @@ def lambda_model(function):
         (lambda y, x: y + y.mean((2, 3), keepdim=True), "shapes"),
         (lambda y, x: y + 1.5, "something else than activations"),
         (lambda y, x: nn.functional.dropout(y), "in evaluation"),
-        (lambda y, x: nn.functional.max_pool2d(y, 2, return_indices=True)[0], "indices"),
+        (lambda y, x: nn.functional.max_pool2d(y, 2, return_indices=True)[0], "2 arrays"),
         (lambda y, x: nn.functional.avg_pool2d(y, 2, 1, 1, count_include_pad=False), "divides"),
         (lambda y, x: y.view(-1, 2, 2), "makes"),
         (lambda y, x: (y, x), "one array"),
@@ -226,7 +234,7 @@ def test_samples_that_say_nothing(samples, word):
         ([nn.Conv2d(3, 4, 3, padding=1, padding_mode="reflect")], "reflect"),
         ([nn.BatchNorm2d(3), nn.ReLU()], "normalises"),
         ([nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, track_running_stats=False)], "running statistics"),
-        ([nn.MaxPool2d(2, return_indices=True)], "indices"),
+        ([nn.MaxPool2d(2, return_indices=True)], "2 arrays"),
         ([nn.MaxPool2d(2, ceil_mode=True)], "ceil_mode"),
         ([nn.AdaptiveAvgPool2d(2)], "average"),
     ],
