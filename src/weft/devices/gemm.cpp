@@ -8,6 +8,7 @@
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
 #include "weft/devices/gemm_program.h"
+#include "weft/devices/kept_choices.h"
 #include "weft/devices/pieces.h"
 #include "weft/devices/reduce_program.h"
 #include "weft/devices/whole.h"
@@ -155,17 +156,9 @@ std::int64_t step_of(const NDArray& x, int axis) {
 }  // namespace
 
 rules::GemmDecisions gemm_choice(const Grid& grid, const rules::GemmShape& shape) {
-  struct Kept {
-    const Grid* grid = nullptr;
-    rules::GemmShape shape;
-    rules::GemmDecisions choice;
-  };
-  thread_local Kept kept[64];
-  const std::int64_t mix = shape.m * 7 + shape.n * 131 + shape.k * 1031 + shape.batches * 3;
-  Kept& k = kept[static_cast<std::size_t>(mix ^ mix >> 9) % 64];
-  if (k.grid != &grid || !(k.shape == shape))
-    k = {&grid, shape, rules::choose_gemm(rules::gemm_machine(grid), shape)};
-  return k.choice;
+  thread_local KeptChoices<rules::GemmDecisions> kept;
+  return kept.find({&grid, shape},
+                   [&] { return rules::choose_gemm(rules::gemm_machine(grid), shape); });
 }
 
 bool reads_in_bulk(const NDArray& x) {

@@ -210,7 +210,7 @@ void consider_tiles(const GemmMachine& machine, const GemmShape& given, bool tur
 GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
   Choice out;
   consider_tiles(machine, shape, false, out);
-  if (shape.divisible) consider_tiles(machine, shape, true, out);
+  if (shape.divisible && shape.turns) consider_tiles(machine, shape, true, out);
   return out.best;
 }
 
