@@ -794,7 +794,12 @@ comptime { @set_local_color_config(c, .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ 
     runner = wse.SdkRuntime(str(tmp_path / "out"), memcpy_required=False)
     runner.load()
     runner.run()
-    runner.stop()
-    text = "\n".join(runner.waiting())
+    with pytest.raises(wse.WseError) as caught:
+        runner.stop()
+    runner.stop()  # whoever comes next does not meet it again
+    text = str(caught.value)
+    assert caught.value.code == "wse.microthread.deadlock"
+    assert ".ut_id" in text
+    assert text.count("holds: input") == 1
     assert "waits for microthread 3, which @fmovs of first_task (" in text
     assert "holds: input and output queues of one number share a microthread" in text

@@ -299,6 +299,10 @@ void Analyzer::run() {
     if (d.level == Diagnostic::Level::warning) result_.warnings += diagnostics_.render(d);
   }
   diagnostics_.throw_if_errors();
+  const bool v2 =
+      options_.sdk == Sdk::v2 || (options_.sdk == Sdk::detect && !result_.uses_v1 &&
+                                  (result_.uses_v2 || result_.like_v2));
+  for (Program& p : result_.layout.programs) p.pairs = v2;
 }
 
 CompileResult compile_program(const CompileOptions& options) {

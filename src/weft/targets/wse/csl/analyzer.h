@@ -288,7 +288,7 @@ class Analyzer {
   Value known_part(const Value& v, std::int64_t k, Pos pos);
   Operand load_to_dsr(Node* node, std::size_t at);
   void expect_known(Node* node, std::size_t k, T kind);
-  void check_fifo_action(const Operand& v, const std::string& setting, Pos pos);
+  FifoAction fifo_action(const Operand& v, const std::string& setting, Pos pos);
   Operand convert(Pos pos, TypeRef target, Operand op);  // @as
 
   // -- values

@@ -133,8 +133,7 @@ Operand Analyzer::eval_ident(Node* node) {
       word.find_first_not_of("0123456789", 1) == std::string::npos)
     fail(node->pos, "wse.csl.type.width",
          cat("integers of ", word.substr(1), " bits are not there"),
-         "legal are 8, 16, 32 and 64 bits; the order of bits in packed types is in no public "
-         "document");
+         "legal are 8, 16, 32 and 64 bits");
   if (name(node->name) == "_")
     fail(node->pos, "wse.csl.name.unknown", "\"_\" is not declared",
          "a call whose result nobody needs is a statement by itself: f();");
