@@ -53,9 +53,7 @@ def launch_arguments(
                 "wse.launch.type", f"argument {i} is the float {a}; {kind} is declared", "dtype"
             )
         if not isinstance(a, np.generic):  # plain numbers take the declared type
-            declared = np.dtype(
-                {"bool": "b1", **{v: k for k, v in _TYPES.items()}}.get(kind, "i4")
-            )
+            declared = np.dtype({"bool": "b1", **{v: k for k, v in _TYPES.items()}}.get(kind, "i4"))
             try:
                 fits = declared.kind not in "iu" or (
                     np.iinfo(declared).min <= a <= np.iinfo(declared).max

@@ -604,9 +604,7 @@ class SdkRuntime:
         self, port: _Any, src: _Any, n_wavelets: int | None = None, *, nonblock: bool = False
     ) -> Task:
         """Sends the first `n_wavelets` 32-bit words of `src`, else all, into the program through `port`."""
-        array = self._wavelets(
-            "send", _words(np.ascontiguousarray(src), "send", False), n_wavelets
-        )
+        array = self._wavelets("send", _words(np.ascontiguousarray(src), "send", False), n_wavelets)
         return self._issue(
             "send", {"port": self._port(port), "nonblock": bool(nonblock)}, array, nonblock
         )

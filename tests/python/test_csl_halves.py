@@ -99,14 +99,10 @@ def test_streams_of_halves(language, elements, in_mode, out, pairs, arch, tmp_pa
 @both
 def test_the_version_of_the_command_line_decides(arch, tmp_path):
     plain = ("@get_color(0)", "@get_color(1)", "")
-    words, back, done, _ = through(
-        tmp_path, arch, plain, N, "", OUT % (N, ""), sdk="1.4"
-    )
+    words, back, done, _ = through(tmp_path, arch, plain, N, "", OUT % (N, ""), sdk="1.4")
     assert done == 1
     np.testing.assert_array_equal(back & 0xFFFF, halves(words)[:, 0] + np.uint16(7))
-    words, back, done, _ = through(
-        tmp_path, arch, plain, 2 * N, "", OUT % (2 * N, ""), sdk="2.10"
-    )
+    words, back, done, _ = through(tmp_path, arch, plain, 2 * N, "", OUT % (2 * N, ""), sdk="2.10")
     assert done == 1
     np.testing.assert_array_equal(halves(back), halves(words) + np.uint16(7))
 

@@ -307,13 +307,14 @@ void Fabric::check_output_queue(const Pe& pe, std::uint8_t queue, std::uint8_t c
 
 namespace {
 
-/// SDK 2.10: 16-bit elements travel two in a wavelet, unless one of the operation's descriptors says
-/// otherwise or needs the high half for an index.
+/// SDK 2.10: 16-bit elements travel two in a wavelet, unless one of the operation's descriptors
+/// says otherwise or needs the high half for an index.
 void pair_halves(Running& run) {
   constexpr std::uint8_t kAlone = Dsd::kSimdOff | Dsd::kIndexOffset | Dsd::kControl;
   bool pairs = true;
   for (const Cursor* c : {&run.dst, &run.a, &run.b}) {
-    if (c->kind == Cursor::fabin || c->kind == Cursor::fabout) pairs = pairs && !(c->flags & kAlone);
+    if (c->kind == Cursor::fabin || c->kind == Cursor::fabout)
+      pairs = pairs && !(c->flags & kAlone);
   }
   for (Cursor* c : {&run.dst, &run.a, &run.b}) {
     if ((c->kind != Cursor::fabin && c->kind != Cursor::fabout) || c->bytes != 2) continue;
@@ -502,8 +503,7 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
     save(op.dst, run.dst);
     save(op.src0, run.a);
     save(op.src1, run.b);
-    const bool ended =
-        done == want || held_by_fifo(pe, run, clock(pe)) == FifoAction::terminate;
+    const bool ended = done == want || held_by_fifo(pe, run, clock(pe)) == FifoAction::terminate;
     if (insn.a != kNone16) k.regs[f.reg + insn.a] = ended;
     complete(pe, run.settings.done, now);
     return true;

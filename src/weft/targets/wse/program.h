@@ -388,7 +388,8 @@ struct Program {
   std::vector<Symbol> symbols;
   std::vector<ExportBinding> exports;
   std::uint8_t fp16 = static_cast<std::uint8_t>(Ty::f16);
-  bool pairs = false;  // SDK 2.10: a wavelet carries two 16-bit elements unless a descriptor says no
+  bool pairs =
+      false;  // SDK 2.10: a wavelet carries two 16-bit elements unless a descriptor says no
 };
 
 // ---------------------------------------------------------------- layout

@@ -183,10 +183,11 @@ std::optional<FifoAction> Fabric::held_by_fifo(Pe& pe, Running& run, Cycle now) 
     if (c->kind != Cursor::fifo) return {};
     if (out) continue;
     out = fifo_action(pe, *c, output);
-    if (*out == FifoAction::fault)
-      throw pe_fault(pe, output ? "wse.fifo.full" : "wse.fifo.empty",
-                     cat("FIFO ", static_cast<int>(c->queue), " is ", output ? "full" : "empty",
-                         ", and its ", output ? "full" : "empty", "_action is a fault"));
+    if (*out != FifoAction::fault) continue;
+    const std::string name = cat("FIFO ", static_cast<int>(c->queue));
+    if (output)
+      throw pe_fault(pe, "wse.fifo.full", name + " is full, and its full_action is a fault");
+    throw pe_fault(pe, "wse.fifo.empty", name + " is empty, and its empty_action is a fault");
   }
   return out;
 }

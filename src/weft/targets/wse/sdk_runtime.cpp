@@ -679,8 +679,9 @@ void SdkRuntime::stop() {
             ->deadlock("wse.microthread.deadlock",
                        "nothing moves any more, and a task waits for a microthread that another "
                        "operation holds")
-            .help("give operations that go on side by side queues of different numbers; on WSE-3 "
-                  ".ut_id names a microthread");
+            .help(
+                "give operations that go on side by side queues of different numbers; on WSE-3 "
+                ".ut_id names a microthread");
     fabric_->report(error);
     throw error;
   }

@@ -575,6 +575,7 @@ void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_
       if (!v.type || v.type->kind != T::struct_)
         fail(pos, "wse.csl.type.mismatch",
              cat("on_control is a struct such as .{ .terminate = true }, found ", text(v.type)));
+      s.terminate_on_control = true;  // whatever else it does
       for (std::size_t j = 0; j < v.type->fields.size(); ++j) {
         const std::string& g = name(v.type->fields[j].name);
         Operand w = part(v, j, pos);
