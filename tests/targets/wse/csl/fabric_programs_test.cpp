@@ -354,7 +354,7 @@ comptime { @bind_local_task(told, @get_local_task_id(10)); @bind_local_task(done
   EXPECT_EQ(out(row({sender, receiver(".activate = told")}, routes), 1), (Words{1, 2, 0, 0, 1, 1}));
   EXPECT_EQ(out(row({sender, receiver(".unblock = told")}, routes), 1), (Words{1, 2, 0, 0, 0, 1}));
   EXPECT_EQ(out(row({sender, receiver(".terminate = false")}, routes), 1),
-            (Words{1, 2, 0, 0, 0, 0}));
+            (Words{1, 2, 3, 4, 0, 1}));
   EXPECT_EQ(out(row({sender, receiver(".terminate = true")}, routes), 1),
             (Words{1, 2, 0, 0, 0, 1}));
 }
