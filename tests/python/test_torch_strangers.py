@@ -282,8 +282,16 @@ def empty_tensors(c):
     return out
 
 
+def ragged(c):
+    g, out = c(lambda x: (x.sin() * 2).relu()), []
+    for n in (3, 4, 6):
+        x = torch.nested.nested_tensor([torch.randn(n, 4), torch.randn(2, 4)], layout=torch.jagged)
+        out.append(g(x).values())
+    return out
+
+
 PROGRAMS = [
-    ensembles, gradients_of_each_image, jacobians, products_with_the_hessian, sizes_that_are_results, numbers_that_change,
+    ragged, ensembles, gradients_of_each_image, jacobians, products_with_the_hessian, sizes_that_are_results, numbers_that_change,
     arguments_over_one_memory, results_over_one_memory, views_of_arguments_written_to, buffers_over_one_memory, chains_in_place,
     operators_of_others, effects_of_python, parameters_frozen_and_replaced, branches_inside_graphs, empty_tensors,
 ]  # fmt: skip
@@ -296,6 +304,14 @@ def test_as_eager(program):
     assert made
     for g, w in zip(got, want, strict=True):
         torch.testing.assert_close(g, w, equal_nan=True)
+
+
+@pytest.mark.parametrize("shape, axes", [((20011, 64), 0), ((70000, 17, 3), (0, 2)), ((129, 257, 65), (0, 1)), ((1000003,), 0)], ids=str)  # fmt: skip
+def test_long_sums_are_as_exact_as_those_of_torch(shape, axes):
+    f = lambda x: (x.abs() * 1.0).sum(axes)  # noqa: E731
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    got, _ = run(lambda c: c(f)(x), on_weft)
+    torch.testing.assert_close(got, f(x.double()).float(), rtol=2.5e-6, atol=0)
 
 
 def test_threads_share_a_compiled_model():
