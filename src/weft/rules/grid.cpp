@@ -69,14 +69,17 @@ constexpr Rule kRules[] = {
      }},
     {"gemm_registers",
      [](const Nest& nest, const Facts& facts, bool open) {
-       return match_gemm_registers(nest, facts, open) || match_product_tile(nest, facts);
+       return match_gemm_registers(nest, facts, open) || match_product_tile(nest, facts) ||
+              match_gemm_registers(nest, facts, true);
      },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
        auto tile = match_gemm_registers(nest, asked.facts, asked.questions.open());
        if (!tile) {
-         const auto any = match_product_tile(nest, asked.facts);
-         *asked.inside = schedule_product(sch, nest, *any, asked.finish);
-         return;
+         if (const auto any = match_product_tile(nest, asked.facts)) {
+           *asked.inside = schedule_product(sch, nest, *any, asked.finish);
+           return;
+         }
+         tile = match_gemm_registers(nest, asked.facts, true);  // windows of ragged images
        }
        open_gemm_registers(*tile, nest, asked.facts, asked.questions);
        *asked.inside = schedule_gemm_registers(sch, nest, *tile, asked.facts, asked.finish);
