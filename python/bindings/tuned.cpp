@@ -46,7 +46,8 @@ class PythonPrograms final : public TunedPrograms {
   Decision decide(const DecisionRequest& r) override {
     nb::gil_scoped_acquire held;
     if (decide_.is_none()) return {};
-    const nb::object out = decide_(std::string(r.operation), tuple_of(r.facts), r.device->info().name);
+    const nb::object out =
+        decide_(std::string(r.operation), tuple_of(r.facts), r.device->info().name);
     return out.is_none() ? Decision{} : nb::cast<Decision>(out);
   }
 
@@ -78,7 +79,8 @@ void bind_tuned(nb::module_& m) {
       nb::arg("decide").none() = nb::none(),
       "find(operation, program, device) gives programs of array operations their schedule, or "
       "None; refused(operation, program, device, reason) hears of one that cannot be built; "
-      "decide(operation, facts, device) gives a decision that no program holds, a list of int, or None.");
+      "decide(operation, facts, device) gives a decision that no program holds, a list of int, or "
+      "None.");
   m.def(
       "built_programs",
       [] {
@@ -117,8 +119,8 @@ void bind_tuned(nb::module_& m) {
       "record_decisions",
       [](nb::object recorder) {
         if (recorder.is_none()) return record_decisions(nullptr);
-        record_decisions([kept = shared(std::move(recorder))](const DecisionRequest& r,
-                                                              const std::vector<Decision>& options) {
+        record_decisions([kept = shared(std::move(recorder))](
+                             const DecisionRequest& r, const std::vector<Decision>& options) {
           nb::gil_scoped_acquire held;
           nb::list all;
           for (const Decision& option : options) all.append(tuple_of(option));
@@ -126,7 +128,8 @@ void bind_tuned(nb::module_& m) {
         });
       },
       nb::arg("recorder").none(),
-      "recorder(operation, facts, device, options) sees each decision of an array operation that no "
+      "recorder(operation, facts, device, options) sees each decision of an array operation that "
+      "no "
       "program holds, and what is legal, what the rule takes first; None ends that.");
 }
 

@@ -178,10 +178,15 @@ Decision decision_of(const rules::GemmDecisions& d) {
 }  // namespace
 
 rules::GemmDecisions tuned_gemm(const Ref<Device>& device, const rules::GemmShape& s) {
-  const std::int64_t facts[] = {s.batches,    s.m,           s.n,         s.k,           s.bytes,
-                                s.pitch_a,    s.pitch_b,     s.a_along_m, s.b_along_n,   s.divisible,
-                                s.most_rows,  s.column_unit, s.pieces,    s.most_cluster, s.read_bytes,
-                                s.keeps_pieces, s.result_bytes};
+  const std::int64_t facts[] = {s.batches,     s.m,
+                                s.n,           s.k,
+                                s.bytes,       s.pitch_a,
+                                s.pitch_b,     s.a_along_m,
+                                s.b_along_n,   s.divisible,
+                                s.most_rows,   s.column_unit,
+                                s.pieces,      s.most_cluster,
+                                s.read_bytes,  s.keeps_pieces,
+                                s.result_bytes};
   const Grid& grid = grid_of(device);
   const Decision* found = tuned_decision({"product.tensor_core", device, facts}, [&] {
     std::vector<Decision> out;
@@ -266,10 +271,9 @@ bool multiply(const NDArray& out, const TileOperand& of_a, const TileOperand& of
   GemmProgram p;
   p.pieces = pieces;
   p.pitched = r == 2 && m > 1 && out.strides()[0] != n;
-  p.decisions =
-      measured ? *measured
-               : tuned_gemm(out.device(),
-                            shape_of(out, a, b, inner_a, inner_b, batch.size, pieces, p.pitched));
+  p.decisions = measured ? *measured
+                         : tuned_gemm(out.device(), shape_of(out, a, b, inner_a, inner_b,
+                                                             batch.size, pieces, p.pitched));
   const std::int64_t part = ceil_div(steps, p.decisions.parts), parts = ceil_div(steps, part);
   p.decisions.parts = parts;
   p.type = a.dtype(), p.type_b = b.dtype(), p.result = out.dtype();

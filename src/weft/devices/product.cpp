@@ -136,7 +136,8 @@ rules::TileChoice tile_choice(const Ref<Device>& device, std::int64_t bytes,
                               const rules::ProductSize& s, rules::TileReads reads,
                               bool instruction) {
   const Grid& grid = grid_of(device);
-  const std::int64_t facts[] = {bytes, s.batch, s.m, s.n, s.k, static_cast<int>(reads), instruction};
+  const std::int64_t facts[] = {bytes,      s.batch, s.m, s.n, s.k, static_cast<int>(reads),
+                                instruction};
   const Decision* found = tuned_decision({"product.tile", device, facts}, [&] {
     std::vector<Decision> out;
     for (const rules::TileChoice& c : rules::tile_options(grid, bytes, s, reads, instruction))

@@ -36,8 +36,8 @@ struct Kept {
   std::string_view operation;
   Decision facts, found;  // nothing found: empty
   bool is(const DecisionRequest& r) const {
-    return age == weft::age() && device == r.device.get() &&
-           grid == &device::grid_of(r.device) && operation == r.operation &&
+    return age == weft::age() && device == r.device.get() && grid == &device::grid_of(r.device) &&
+           operation == r.operation &&
            std::equal(facts.begin(), facts.end(), r.facts.begin(), r.facts.end());
   }
 };

@@ -21,8 +21,8 @@ struct DecisionRequest {
 };
 
 /// What was found for these facts, if it is one of the legal `options`; null: the rule decides.
-/// `options` begins with what the rule takes. Asked once for each set of facts in each thread, until
-/// programs are forgotten; the decision is valid until the thread asks again.
+/// `options` begins with what the rule takes. Asked once for each set of facts in each thread,
+/// until programs are forgotten; the decision is valid until the thread asks again.
 const Decision* tuned_decision(const DecisionRequest& request,
                                const std::function<std::vector<Decision>()>& options);
 /// All of them are looked up again.

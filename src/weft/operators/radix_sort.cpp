@@ -331,15 +331,18 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
   values.emplace_back("store", fill(store, {{"b", std::string(20, ' ')}}));
   values.emplace_back("store_inside", fill(store, {{"b", std::string(24, ' ')}}));
   // Keys of few numbers have equal digits from some pass on: such a tile is in order.
-  values.emplace_back("lead", spec.first ? "" : fill(R"(            key: T.{K} = keys[row * n + tile * {tile}]
+  values.emplace_back("lead", spec.first
+                                  ? ""
+                                  : fill(R"(            key: T.{K} = keys[row * n + tile * {tile}]
             lead: T.{I} = (row * {digits} + T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))) * tiles + tile
             behind: T.bool = lead + 1 == (row + 1) * {digits} * tiles
             alike: T.{I} = T.Select(behind, n, starts[T.Select(behind, lead, lead + 1)]) - starts[lead]
 )",
-                                                     values));
+                                         values));
   values.emplace_back(
-      "passes", spec.first ? fill("T.{I}(2)", values)
-                           : fill("T.Select(alike == T.min(left, {tile}), T.{I}(0), T.{I}(2))", values));
+      "passes", spec.first
+                    ? fill("T.{I}(2)", values)
+                    : fill("T.Select(alike == T.min(left, {tile}), T.{I}(0), T.{I}(2))", values));
   const BlockScan scan = block_scan("P", "Q", spec.threads, "({a} + {b})", 12, "lane");
   values.emplace_back("scan", scan.text);
   values.emplace_back("R", scan.result);

@@ -9,12 +9,9 @@ namespace weft::operators {
 namespace {
 
 Values values_of(const SelectSpec& spec) {
-  return {{"I", index_type(spec.narrow)},
-          {"type", spec.runs},
-          {"threads", cat(kSelectThreads)},
-          {"end", cat(kSelectThreads - 1)},
-          {"items", cat(kSelectItems)},
-          {"tile", cat(kSelectTile)},
+  return {{"I", index_type(spec.narrow)},        {"type", spec.runs},
+          {"threads", cat(kSelectThreads)},      {"end", cat(kSelectThreads - 1)},
+          {"items", cat(kSelectItems)},          {"tile", cat(kSelectTile)},
           {"padded", cat(kSelectTile * 36 / 32)}};
 }
 
@@ -56,7 +53,8 @@ ir::PrimFunc select_count(const SelectSpec& spec) {
   values.emplace_back("load", marks_text(spec));
   std::string tree;
   for (int half = kSelectThreads / 2; half >= 1; half /= 2)
-    tree += cat("            if t < ", half, ":\n                P[t] = P[t] + P[t + ", half, "]\n");
+    tree +=
+        cat("            if t < ", half, ":\n                P[t] = P[t] + P[t + ", half, "]\n");
   values.emplace_back("tree", tree);
   ProgramText text("select.count");
   add_marks(text, spec);

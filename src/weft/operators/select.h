@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What is set among the places of an array: their positions, or the elements of another array there.
-// Marks are truth values, or follow from neighbours: where the runs of equal elements begin. A block
-// counts its tile, the counts are scanned, and the block writes its elements behind those of the
-// tiles before it, in order.
+// What is set among the places of an array: their positions, or the elements of another array
+// there. Marks are truth values, or follow from neighbours: where the runs of equal elements begin.
+// A block counts its tile, the counts are scanned, and the block writes its elements behind those
+// of the tiles before it, in order.
 
 #include <string>
 
@@ -12,11 +12,12 @@
 namespace weft::operators {
 
 struct SelectSpec {
-  /// The type of x, of whose n elements those are set that differ from the one before, the first and
-  /// the place behind the last, as far as there are marks; "": marks are an array.
+  /// The type of x, of whose n elements those are set that differ from the one before, the first
+  /// and the place behind the last, as far as there are marks; "": marks are an array.
   std::string runs;
-  std::string element;  // what is moved: x of runs, else as an unsigned word; "": positions, of 64 bits
-  int rank = 1;         // of the array of marks; positions are split into coordinates
+  std::string
+      element;   // what is moved: x of runs, else as an unsigned word; "": positions, of 64 bits
+  int rank = 1;  // of the array of marks; positions are split into coordinates
   bool narrow = true;
 };
 inline constexpr int kSelectThreads = 256, kSelectItems = 16,

@@ -161,12 +161,12 @@ void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& fact
 
 namespace {
 
-/// Elements that a thread copies at once: `most` where the copied part has runs of whole vectors, else
-/// one: a vector with elements of two runs would be put together by reads that nothing runs beside.
+/// Elements that a thread copies at once: `most` where the copied part has runs of whole vectors,
+/// else one: a vector with elements of two runs would be put together by reads that nothing runs
+/// beside.
 std::int64_t vector_of(const Schedule& sch, BlockRef copy, const std::vector<LoopRef>& axes,
                        std::int64_t most) {
-  const ir::Buffer& from =
-      schedule::find_block(sch.mod(), copy)->realize()->block->reads[0].buffer;
+  const ir::Buffer& from = schedule::find_block(sch.mod(), copy)->realize()->block->reads[0].buffer;
   std::int64_t run = 1;
   for (std::size_t i = axes.size(); i-- > 0;) {
     std::int64_t extent = 0, whole = 0;
@@ -209,10 +209,15 @@ std::int64_t take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, 
   sch.bind(together, "threadIdx.x");
   sch.reverse_compute_at(store, together);
   if (d.shared) {
+    std::vector<BlockRef> copies;
     for (std::size_t i = 0; i < operands; ++i) {
       // Other readers of the operand are outside of this tile: the copy is for this block alone.
-      const BlockRef copy = sch.cache_read(block, static_cast<std::int64_t>(i), "shared", {block});
-      sch.compute_at(copy, step, true);
+      copies.push_back(sch.cache_read(block, static_cast<std::int64_t>(i), "shared", {block}));
+      sch.compute_at(copies.back(), step, true);
+    }
+    // Cut after all are in place: what a cut copy covers is harder to prove.
+    for (std::size_t i = 0; i < operands; ++i) {
+      const BlockRef copy = copies[i];
       const std::vector<LoopRef> all = sch.get_loops(copy);
       const auto from = std::find(all.begin(), all.end(), step);
       const std::vector<LoopRef> axes(from + 1, all.end());

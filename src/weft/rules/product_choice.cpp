@@ -156,9 +156,8 @@ std::vector<TileChoice> tile_options(const Facts& facts, std::int64_t element_by
   std::vector<TileChoice> out;
   each_choice(facts, element_bytes, size, reads, instruction, false,
               [&](const TileChoice& c) { out.push_back(c); });
-  std::stable_sort(out.begin(), out.end(), [](const TileChoice& a, const TileChoice& b) {
-    return a.clocks < b.clocks;
-  });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const TileChoice& a, const TileChoice& b) { return a.clocks < b.clocks; });
   return out;
 }
 
