@@ -2,8 +2,8 @@
 """Functions composed of maps and reductions, such as norms of rows, as few kernels as they need on devices with a grid.
 
 The composition is traced once for its types, shapes and numbers, and its graph becomes the kernels that weft.compile would
-make: where rows fit a group of threads, one. The gradient is that of the graph, planned likewise; a gradient's gradient
-evaluates the graph on tensors. Everywhere else (hosts, machines without a grid, transforms, compiled functions, other types
+make: where rows fit a group of threads, one. The gradient is that of the graph, planned likewise; for a gradient's gradient the
+composition itself runs again. Everywhere else (hosts, machines without a grid, transforms, compiled functions, other types
 than real floats) the composition itself runs.
 """
 
@@ -19,6 +19,7 @@ from ._boundary import import_later
 from ._core import NDArray, Tensor
 
 _MOST = 256  # plans of one function
+_ARRAY = object()  # stands for an array or tensor among arguments
 
 
 class _Plan:
@@ -50,20 +51,29 @@ class _Plan:
         return found
 
 
-def _linked(name, plan, arrays, data):
+def _wanting(x):
+    return x if x.requires_grad else Tensor(x.data, requires_grad=True)
+
+
+def _linked(function, plan, args, data):
     """The result as a tensor with the gradient of the graph."""
+    arrays = [a for a in args if isinstance(a, (NDArray, Tensor))]
+    name = function.__name__.strip("_")
     tensors = [a for a in arrays if isinstance(a, Tensor)]
     places = [i for i, a in enumerate(arrays) if isinstance(a, Tensor)]
     # The rule holds no tensor itself: the graph has their values.
     kept = [None if isinstance(a, Tensor) else a for a in arrays]
+    form = [_ARRAY if isinstance(a, (NDArray, Tensor)) else a for a in args]
     wanted = tuple(i for i in places if arrays[i].requires_grad and i in plan.gradients)
 
     def rule(xs, result, g):
         rest = iter(xs)
         operands = [next(rest) if a is None else Tensor(a, requires_grad=False) for a in kept]
         if any(t.requires_grad for t in (g, *xs)):  # the gradient has a gradient itself
-            lazies = [plan.gradients[i] for i in wanted]
-            found = _core._lazy_on_tensors(lazies, [*operands, g])
+            leaves = [_wanting(x) if i in wanted else x for i, x in enumerate(operands)]
+            rest = iter(leaves)
+            again = function(*(next(rest) if a is _ARRAY else a for a in form))
+            found = _core.gradients([again], [leaves[i] for i in wanted], True, [g])
         else:
             found = plan.backward(wanted).run([*(t.data for t in operands), g.data])
             found = [Tensor(a, requires_grad=False) for a in found]
@@ -77,7 +87,6 @@ def joined(function):
     """The function of arrays or tensors of one device, then numbers, tuples and None, in few kernels."""
     plans: OrderedDict = OrderedDict()
     signature = inspect.signature(function)
-    name = function.__name__.strip("_")
 
     @functools.wraps(function)
     @_alone
@@ -108,7 +117,7 @@ def joined(function):
         if all(type(a) is NDArray for a in arrays):
             return data
         if _core.grad_enabled() and any(type(a) is Tensor and a.requires_grad for a in arrays):
-            return _linked(name, plan, arrays, data)
+            return _linked(function, plan, args, data)
         return Tensor(data, requires_grad=False)
 
     return call

@@ -69,17 +69,14 @@ constexpr Rule kRules[] = {
      }},
     {"gemm_registers",
      [](const Nest& nest, const Facts& facts, bool open) {
-       return match_gemm_registers(nest, facts, open) || match_product_tile(nest, facts) ||
-              match_gemm_registers(nest, facts, true);
+       return match_gemm_registers(nest, facts, open) || match_product_tile(nest, facts);
      },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
        auto tile = match_gemm_registers(nest, asked.facts, asked.questions.open());
        if (!tile) {
-         if (const auto any = match_product_tile(nest, asked.facts)) {
-           *asked.inside = schedule_product(sch, nest, *any, asked.finish);
-           return;
-         }
-         tile = match_gemm_registers(nest, asked.facts, true);  // windows of ragged images
+         const auto any = match_product_tile(nest, asked.facts);
+         *asked.inside = schedule_product(sch, nest, *any, asked.finish);
+         return;
        }
        open_gemm_registers(*tile, nest, asked.facts, asked.questions);
        *asked.inside = schedule_gemm_registers(sch, nest, *tile, asked.facts, asked.finish);
