@@ -66,7 +66,10 @@ def more_cases():
     out = {
         "rms_norm": (lambda m, x, w: m.nn.functional.rms_norm(x, (32,), w, 1e-5), (rows, (32,))),
         "layer_norm plain": (lambda m, x: m.nn.functional.layer_norm(x, (32,)), (rows,)),
-        "layer_norm": (lambda m, x, w, b: m.nn.functional.layer_norm(x, (32,), w, b), (rows, (32,), (32,))),
+        "layer_norm": (
+            lambda m, x, w, b: m.nn.functional.layer_norm(x, (32,), w, b),
+            (rows, (32,), (32,)),
+        ),
         "group_norm plain": (F("group_norm", 2), (image,)),
         "instance_norm": (F("instance_norm"), (image,)),
         "local_response_norm": (F("local_response_norm", 3), (image,)),
@@ -96,7 +99,10 @@ def more_cases():
         "lerp": (lambda m, x, y: m.lerp(x, y, 0.3), (rows, rows)),
         "addcmul": (lambda m, x, y, z: m.addcmul(x, y, z, value=0.5), (rows, rows, rows)),
         "norm": (lambda m, x: m.linalg.vector_norm(x), (rows,)),
-        "norm rows": (lambda m, x: m.linalg.vector_norm(x, **({"dim": 1} if m is torch else {"axis": 1})), (rows,)),
+        "norm rows": (
+            lambda m, x: m.linalg.vector_norm(x, **({"dim": 1} if m is torch else {"axis": 1})),
+            (rows,),
+        ),
         "var rows": (lambda m, x: x.var(1), (rows,)),
         "std": (lambda m, x: x.std(), (rows,)),
         "logsumexp": (lambda m, x: m.logsumexp(x, 1), (rows,)),
@@ -110,7 +116,10 @@ def more_cases():
         "linear": (lambda m, x, w, b: m.nn.functional.linear(x, w, b), (rows, (32, 32), (32,))),
         "bilinear upsampling": (F("interpolate", scale_factor=2, mode="bilinear"), (image,)),
         "avg_pool2d": (F("avg_pool2d", 2), (image,)),
-        "conv2d": (lambda m, x, w, b: m.nn.functional.conv2d(x, w, b, padding=1), (image, (4, 4, 3, 3), (4,))),
+        "conv2d": (
+            lambda m, x, w, b: m.nn.functional.conv2d(x, w, b, padding=1),
+            (image, (4, 4, 3, 3), (4,)),
+        ),
     }
     for name, (f, shapes) in out.items():
         yield f"nn {name}", f, shapes
@@ -139,7 +148,9 @@ def run(name, make, device, args, left):
         return None
     names = theirs(other)
     if args.all or count - len(names) >= args.least:
-        print(f"{name:44s} ours {count:3d}  torch {len(names):3d}  {' '.join(names)[:90]}", flush=True)
+        print(
+            f"{name:44s} ours {count:3d}  torch {len(names):3d}  {' '.join(names)[:90]}", flush=True
+        )
     return count, len(names)
 
 
@@ -147,7 +158,9 @@ def sweep_rows(device):
     weft_side, torch_side, seen = libraries.Weft(device), libraries.Torch("cpu", 1), set()
     for case in cases.all_cases():
         small = [la for la in case.layouts if la in ("mid2d", "mid3d", "1e3")] or [
-            la for la in case.layouts if la not in ("1e7", "1e5", "odd", "square", "tall", "wide", "batched", "stepped")
+            la
+            for la in case.layouts
+            if la not in ("1e7", "1e5", "odd", "square", "tall", "wide", "batched", "stepped")
         ]
         if not small or (case.kind, case.name) in seen or not case.torch:
             continue
@@ -158,7 +171,9 @@ def sweep_rows(device):
             arrays = case.operands(np.random.default_rng(1), layout, dtype)
             if max((a.size for a in arrays), default=0) > 1 << 22:
                 return None
-            return tuple(case.function(side, layout, dtype, arrays) for side in (weft_side, torch_side))
+            return tuple(
+                case.function(side, layout, dtype, arrays) for side in (weft_side, torch_side)
+            )
 
         yield f"{case.kind} {case.name} {layout} {dtype}", make
     rng = np.random.default_rng(2)
@@ -167,7 +182,10 @@ def sweep_rows(device):
 
             def make(f=f, shapes=shapes, gradients=gradients):
                 host = [rng.random(s, np.float32) * 0.9 + 0.05 for s in shapes]
-                own = [weft.Tensor(weft.asarray(a, device=device), requires_grad=gradients) for a in host]
+                own = [
+                    weft.Tensor(weft.asarray(a, device=device), requires_grad=gradients)
+                    for a in host
+                ]
                 other = [torch.from_numpy(a.copy()).requires_grad_(gradients) for a in host]
                 if not gradients:
                     return (lambda: f(weft, *own)), (lambda: f(torch, *other))
@@ -188,7 +206,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", default="opencl:0")
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--least", type=int, default=1, help="launches more than PyTorch's operations, to be printed")
+    parser.add_argument(
+        "--least",
+        type=int,
+        default=1,
+        help="launches more than PyTorch's operations, to be printed",
+    )
     parser.add_argument("--all", action="store_true")
     args = parser.parse_args()
     device, left, counts = weft.device(args.device), [], []
@@ -197,7 +220,9 @@ def main():
             found = run(name, make, device, args, left)
         except Exception as reason:  # noqa: BLE001
             # A row that one side cannot do is none.
-            left.append(f"{name}: {type(reason).__name__}: {str(reason).partition(chr(10))[0][:100]}")
+            left.append(
+                f"{name}: {type(reason).__name__}: {str(reason).partition(chr(10))[0][:100]}"
+            )
             continue
         if found:
             counts.append(found)

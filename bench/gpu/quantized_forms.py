@@ -18,7 +18,9 @@ from weft.nn import functional as F
 
 def forms(inputs, outputs, size, bits, most):
     packed, runs_of = size * bits // 8, inputs * bits // 8
-    for run, threads, beside in itertools.product((4, 8, 16, 32), (32, 64, 128, 256, 512), (1, 2, 4, 8)):
+    for run, threads, beside in itertools.product(
+        (4, 8, 16, 32), (32, 64, 128, 256, 512), (1, 2, 4, 8)
+    ):
         if packed % run or (runs_of // run) % threads or outputs % (beside * card._LANES):
             continue
         if 128 <= threads * beside <= most:
@@ -30,7 +32,9 @@ def kernel(device, sizes, form):
     rows, inputs, outputs, size, bits = sizes
     program = card._program(rows, inputs, outputs, size, bits, "bfloat16", False, False, run)
     try:
-        return weft.build(card._schedule(program, threads, beside, False), target=device, tuned=False)["main"]
+        return weft.build(
+            card._schedule(program, threads, beside, False), target=device, tuned=False
+        )["main"]
     except weft.Error as reason:
         return reason
 
@@ -53,7 +57,10 @@ def main():
         exact = F.dequantize_weight(packed, scales, bits=bits).numpy().astype(np.float64)
         want = x.astype("float32").numpy().astype(np.float64) @ exact
         x, packed, scales = (a.to(device) for a in (x, packed, scales))
-        words, out = weft._core._as_words(packed), weft.empty((1, n), dtype="bfloat16", device=device)
+        words, out = (
+            weft._core._as_words(packed),
+            weft.empty((1, n), dtype="bfloat16", device=device),
+        )
         sizes = (1, n, n, args.group, bits)
         some = list(forms(n, n, args.group, bits, most))
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
@@ -66,18 +73,30 @@ def main():
             f(x, words, scales, out, card.EXPONENT)
             error = np.linalg.norm(out.astype("float32").numpy() - want) / np.linalg.norm(want)
             assert error < 4e-3, (form, error)
-            calls[form] = lambda k, f=f: f.time(x, words, scales, out, card.EXPONENT, number=k, repeat=1).median
+            calls[form] = lambda k, f=f: (
+                f.time(x, words, scales, out, card.EXPONENT, number=k, repeat=1).median
+            )
         samples = {form: [] for form in calls}
         for form, call in itertools.chain(*[calls.items()] * args.samples):
             samples[form].append(call(50))
         times = {form: 1e6 * statistics.median(t) for form, t in samples.items()}
         for form, t in sorted(times.items(), key=lambda pair: pair[1]):
-            print(f"{bits} bits {form}: {t:.2f} us{'  <- taken' if form == taken else ''}", flush=True)
+            print(
+                f"{bits} bits {form}: {t:.2f} us{'  <- taken' if form == taken else ''}", flush=True
+            )
         F.quantized_linear(x, packed, scales, bits=bits)
         from timing import seconds
 
-        whole = [seconds(lambda: F.quantized_linear(x, packed, scales, bits=bits), device.synchronize, 200) for _ in range(9)]
-        print(f"{bits} bits, quantized_linear, calls one by one: {1e6 * statistics.median(whole):.2f} us", flush=True)
+        whole = [
+            seconds(
+                lambda: F.quantized_linear(x, packed, scales, bits=bits), device.synchronize, 200
+            )
+            for _ in range(9)
+        ]
+        print(
+            f"{bits} bits, quantized_linear, calls one by one: {1e6 * statistics.median(whole):.2f} us",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -48,7 +48,11 @@ def row_sums(n, m):
 
 
 def softmax(n, m):
-    x, r, s = te.placeholder((n, m), "float32", name="X"), te.reduce_axis((0, m)), te.reduce_axis((0, m))
+    x, r, s = (
+        te.placeholder((n, m), "float32", name="X"),
+        te.reduce_axis((0, m)),
+        te.reduce_axis((0, m)),
+    )
     top = te.compute((n,), lambda i: te.max(x[i, r], axis=r), name="top")
     e = te.compute((n, m), lambda i, j: te.exp(x[i, j] - top[i]), name="e")
     total = te.compute((n,), lambda i: te.sum(e[i, s], axis=s), name="total")
@@ -69,8 +73,12 @@ def attention(heads, n, d):
     """softmax(q k' / sqrt(d)) v with its scores in memory: products and rows, each by its rule."""
     q, k, v = (te.placeholder((heads, n, d), "float32", name=name) for name in "QKV")
     c, r, s, t = (te.reduce_axis((0, e)) for e in (d, n, n, n))
-    score = te.compute((heads, n, n), lambda h, i, j: te.sum(q[h, i, c] * k[h, j, c], axis=c), name="score")
-    scaled = te.compute((heads, n, n), lambda h, i, j: score[h, i, j] * te.const(d**-0.5), name="scaled")
+    score = te.compute(
+        (heads, n, n), lambda h, i, j: te.sum(q[h, i, c] * k[h, j, c], axis=c), name="score"
+    )
+    scaled = te.compute(
+        (heads, n, n), lambda h, i, j: score[h, i, j] * te.const(d**-0.5), name="scaled"
+    )
     top = te.compute((heads, n), lambda h, i: te.max(scaled[h, i, r], axis=r), name="top")
     e = te.compute((heads, n, n), lambda h, i, j: te.exp(scaled[h, i, j] - top[h, i]), name="e")
     total = te.compute((heads, n), lambda h, i: te.sum(e[h, i, s], axis=s), name="total")
@@ -154,7 +162,10 @@ def cases():
         torch.nn.functional.conv2d,
     )
     yield Case(
-        "softmax 8192 x 1000", softmax(8192, 1000), [(8192, 1000)] * 2, lambda x: torch.softmax(x, 1)
+        "softmax 8192 x 1000",
+        softmax(8192, 1000),
+        [(8192, 1000)] * 2,
+        lambda x: torch.softmax(x, 1),
     )
     yield Case(
         "chain 4096 x 4096",

@@ -31,7 +31,9 @@ class _Plan:
         arrays = [a for a in args if isinstance(a, (NDArray, Tensor))]
         self.inputs = [_core._lazy_input(i, a.dtype, a.shape) for i, a in enumerate(arrays)]
         rest = iter(self.inputs)
-        out = function(*(Traced(next(rest)) if isinstance(a, (NDArray, Tensor)) else a for a in args))
+        out = function(
+            *(Traced(next(rest)) if isinstance(a, (NDArray, Tensor)) else a for a in args)
+        )
         self.output, self.like, self._backward = out._lazy, like, {}
         self.forward = _core.FusedPlan([self.output], False, like)
 

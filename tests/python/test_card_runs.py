@@ -19,7 +19,11 @@ def grid(request):
 
 def draw(n, dtype, most, seed=0):
     x = np.random.default_rng(seed + n).integers(0, most, n)
-    return (x > most // 2) if dtype == "bool" else (x - (most // 2 if dtype[0] != "u" else 0)).astype(dtype)
+    return (
+        (x > most // 2)
+        if dtype == "bool"
+        else (x - (most // 2 if dtype[0] != "u" else 0)).astype(dtype)
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -38,7 +42,9 @@ def test_distinct_elements_and_their_counts(grid, n, dtype):
 
 @pytest.mark.parametrize("n", SIZES)
 def test_runs_as_they_come(grid, n):
-    x = np.repeat(np.random.default_rng(n).integers(0, 3, n), np.random.default_rng(n + 1).integers(1, 5, n))[:n]
+    x = np.repeat(
+        np.random.default_rng(n).integers(0, 3, n), np.random.default_rng(n + 1).integers(1, 5, n)
+    )[:n]
     a = weft.asarray(x.astype("int32"), device=grid)
     starts = np.flatnonzero(np.r_[True, x[1:] != x[:-1]])
     lengths = np.diff(np.r_[starts, n])
@@ -62,7 +68,9 @@ def test_special_numbers(grid):
     want = weft.unique_values(weft.asarray(x)).numpy()
     assert np.array_equal(got, want, equal_nan=True) and np.isnan(got).sum() == 1400
     assert weft.unique_values(weft.zeros((0,), device=grid)).shape == (0,)
-    assert [v.shape for v in weft.unique_consecutive(weft.zeros((0,), device=grid), True, True)] == [(0,)] * 3
+    assert [
+        v.shape for v in weft.unique_consecutive(weft.zeros((0,), device=grid), True, True)
+    ] == [(0,)] * 3
 
 
 @pytest.mark.parametrize("shape", [(1,), (4095,), (4097,), (3, 1400), (7, 11, 131)])

@@ -69,7 +69,10 @@ def test_gradients(grid, name):
     ours, numpys, operands = CASES[name]
     host = draw((4, 9), operands)
     g = np.random.default_rng(6).standard_normal((4, 9))
-    own = [weft.Tensor(weft.asarray(x.astype("float32"), device=grid), requires_grad=True) for x in host]
+    own = [
+        weft.Tensor(weft.asarray(x.astype("float32"), device=grid), requires_grad=True)
+        for x in host
+    ]
     seed = weft.Tensor(weft.asarray(g.astype("float32"), device=grid), requires_grad=False)
     (ours(*own) * seed).sum().backward()
     for i, leaf in enumerate(own):
@@ -82,7 +85,9 @@ def test_gradients_of_gradients_are_those_of_the_host(grid):
 
     def second(device):
         x, w = (weft.asarray(a.astype("float32"), device=device) for a in host)
-        loss = lambda x: (weft.grad(lambda y: (F.rms_norm(y, (9,), w, 1e-5) ** 3).sum())(x) ** 2).sum()
+        loss = lambda x: (
+            weft.grad(lambda y: (F.rms_norm(y, (9,), w, 1e-5) ** 3).sum())(x) ** 2
+        ).sum()
         return weft.grad(loss)(x).numpy()
 
     want = second("cpu")

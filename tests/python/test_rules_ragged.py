@@ -22,7 +22,9 @@ def convolution(n, channels, results, size, window, step=1):
     c, p, q = (te.reduce_axis((0, e)) for e in (channels, window, window))
     y = te.compute(
         (n, results, size, size),
-        lambda b, o, i, j: te.sum(x[b, c, i * step + p, j * step + q] * w[o, c, p, q], axis=[c, p, q]),
+        lambda b, o, i, j: te.sum(
+            x[b, c, i * step + p, j * step + q] * w[o, c, p, q], axis=[c, p, q]
+        ),
         name="Y",
     )
     return te.create_prim_func([x, w, y])
@@ -37,9 +39,7 @@ def reference(x, w, size, step):
 
 
 @pytest.mark.parametrize("where", ["opencl:0", "cuda:0"])
-@pytest.mark.parametrize(
-    "sizes", [(1, 8, 16, 20, 5), (1, 3, 8, 30, 7), (1, 2, 40, 18, 9)]
-)
+@pytest.mark.parametrize("sizes", [(1, 8, 16, 20, 5), (1, 3, 8, 30, 7), (1, 2, 40, 18, 9)])
 def test_ragged_convolutions_take_tiles_in_registers(where, sizes):
     device = present(where)
     n, channels, results, size, window, step = (*sizes, 1)[:6]
@@ -62,7 +62,11 @@ def test_ragged_convolutions_take_tiles_in_registers(where, sizes):
 
 
 def softmax(n, m):
-    x, r, s = te.placeholder((n, m), "float32", name="X"), te.reduce_axis((0, m)), te.reduce_axis((0, m))
+    x, r, s = (
+        te.placeholder((n, m), "float32", name="X"),
+        te.reduce_axis((0, m)),
+        te.reduce_axis((0, m)),
+    )
     top = te.compute((n,), lambda i: te.max(x[i, r], axis=r), name="top")
     e = te.compute((n, m), lambda i, j: te.exp(x[i, j] - top[i]), name="e")
     total = te.compute((n,), lambda i: te.sum(e[i, s], axis=s), name="total")

@@ -84,7 +84,9 @@ def test_a_planted_decision_changes_the_kernel(device, own):
     assert len(tuning.notes()) == 1
 
 
-@pytest.mark.parametrize("numbers", ["garbage", "[1, 2", "[]", "{}", '["x"]', "[9999, 1, 1]", "[0, -1, 1]", "[0]"])
+@pytest.mark.parametrize(
+    "numbers", ["garbage", "[1, 2", "[]", "{}", '["x"]', "[9999, 1, 1]", "[0, -1, 1]", "[0]"]
+)
 def test_what_is_not_legal_is_not_used(device, own, numbers):
     want, a, b = operands(70, 45, 301, device)
     close(a @ b, want)

@@ -164,4 +164,6 @@ def _keep(file, decided, option, seed, seconds=None, failure=None):
 
 def _fastest(rows, decided):
     good = [t for t in rows if t.seconds]
-    return tuple(json.loads(min(good, key=lambda t: t.seconds).trace)) if good else decided.options[0]
+    return (
+        tuple(json.loads(min(good, key=lambda t: t.seconds).trace)) if good else decided.options[0]
+    )
