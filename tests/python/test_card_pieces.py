@@ -160,7 +160,8 @@ def test_convolutions_with_windows(device, n, channels, results, image, window, 
         error = np.linalg.norm(got.numpy() - right) / np.linalg.norm(right)
         assert error < 2e-6, error
     # Towards one of both alone, and of an image whose channels lie last.
-    X = weft.Tensor(weft.asarray(np.ascontiguousarray(x.transpose(0, 2, 3, 1)), device=device).permute_dims((0, 3, 1, 2)), requires_grad=True)  # fmt: skip
+    last = weft.asarray(np.ascontiguousarray(x.transpose(0, 2, 3, 1)), device=device)
+    X = weft.Tensor(weft.permute_dims(last, (0, 3, 1, 2)), requires_grad=True)
     out = weft.nn.functional.conv2d(X, weft.Tensor(W.data), stride=stride, padding=padding)
     out.backward(weft.Tensor(weft.asarray(g, device=device)))
     for got, right in zip((out, X.grad), (want, gradients(g)[0])):

@@ -166,6 +166,13 @@ def test_eager_products_on_a_card(a, b, how, dtype):
         ((2, 24, 9, 9), (8, 24, 2, 2), 1, 3),
         ((2, 16, 10, 11), (24, 16, 2, 3), (3, 2), (0, 1)),
         ((2, 16, 11, 9), (24, 16, 4, 5), (2, 3), (1, 2)),
+        ((3, 64, 57, 31), (64, 64, 3, 3), 1, 1),
+        ((2, 72, 19, 23), (128, 72, 3, 3), 1, 1),
+        ((4, 64, 28, 32), (96, 64, 1, 1), 2, 0),
+        ((3, 72, 13, 15), (40, 72, 1, 1), (2, 3), 0),
+        ((2, 40, 16, 12), (200, 40, 1, 1), (1, 4), 0),
+        ((6, 130, 4, 4), (75, 130, 1, 1), 1, 0),
+        ((2, 264, 8, 12), (520, 264, 1, 1), 1, 0),
     ],
 )
 def test_convolutions_on_a_card(x, w, stride, padding, dtype):
@@ -185,3 +192,23 @@ def test_convolutions_on_a_card(x, w, stride, padding, dtype):
         a, b = a.data.to(weft.device("cpu")).astype("float64").numpy(), b.numpy()
         assert a.shape == b.shape
         np.testing.assert_allclose(a, b, rtol=1.01 * scale, atol=1e-4 * abs(b).max())
+
+
+@pytest.mark.parametrize("output_padding", [0, 1])
+def test_transposed_convolutions_of_one_place_on_a_card(output_padding):
+    """Zeros between results: with an extra row and column in whole words, otherwise one by one."""
+    device = weft.device("cuda")
+    if not device.available:
+        pytest.skip(f"no CUDA device: {device.reason}")
+    rng = np.random.default_rng(10)
+    shapes = ((3, 70, 9, 7), (70, 33, 1, 1))
+    host = [weft.asarray(rng.standard_normal(s, np.float32)).astype("bfloat16") for s in shapes]
+    options = dict(stride=2, output_padding=output_padding)
+    y, z = (
+        weft.nn.functional.conv_transpose2d(*(weft.Tensor(t) for t in ts), **options)
+        for ts in ([t.to(device) for t in host], [t.astype("float64") for t in host])
+    )
+    a, b = y.data.to(weft.device("cpu")).astype("float64").numpy(), z.numpy()
+    assert a.shape == b.shape
+    np.testing.assert_allclose(a, b, rtol=1.01 * 2**-8, atol=1e-4 * abs(b).max())
+    assert not a[:, :, 1::2].any() and not a[:, :, :, 1::2].any()

@@ -18,9 +18,12 @@
 #include "weft/autograd/grid_convolution.h"
 #include "weft/autograd/tensor.h"
 #include "weft/devices/grid.h"
+#include "weft/devices/kept_choices.h"
 #include "weft/devices/pieces.h"
+#include "weft/devices/place_convolution.h"
 #include "weft/devices/transpose.h"
 #include "weft/devices/whole.h"
+#include "weft/devices/whole_kernel.h"
 #include "weft/linalg/linalg.h"
 #include "weft/linalg/linalg_device.h"
 #include "weft/rules/product_choice.h"
@@ -321,6 +324,41 @@ TEST(ArrayGrid, turned_copies_are_exact) {
   }
 }
 
+/// The places that windows with steps name, and zeros around them: even extents in whole words.
+TEST(ArrayGrid, places_that_windows_name_are_exact) {
+  const std::string missing = opencl_missing();
+  if (!missing.empty()) GTEST_SKIP() << "no OpenCL device: " << missing;
+  const Ref<Device> device = open_device("opencl:0");
+  struct Case {
+    Elem elem;
+    std::int64_t h, w, step[2];
+  };
+  for (const Case& c : {Case{Elem::bfloat16, 6, 8, {2, 2}}, Case{Elem::bfloat16, 7, 12, {1, 4}},
+                        Case{Elem::float32, 9, 10, {3, 2}}, Case{Elem::float32, 5, 7, {2, 2}},
+                        Case{Elem::bfloat16, 9, 4, {3, 1}}, Case{Elem::float16, 5, 9, {2, 3}}}) {
+    SCOPED_TRACE(cat(name_of(c.elem), " ", c.h, " x ", c.w, " / ", c.step[0], ", ", c.step[1]));
+    constexpr std::int64_t kPlanes = 5;
+    const std::int64_t high = (c.h - 1) / c.step[0] + 1, wide = (c.w - 1) / c.step[1] + 1;
+    std::vector<float> values(static_cast<std::size_t>(kPlanes * c.h * c.w));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 127 + 1);
+    NDArray x = NDArray::empty(device, Elem::float32, Dims{1, kPlanes, c.h, c.w});
+    device->upload(*x.handle(), 0, values.data(), values.size() * 4);
+    const NDArray named = device::named_places(x.astype(c.elem), c.step, high, wide);
+    EXPECT_EQ(named.shape(), (Dims{1, kPlanes, high, wide}));
+    // What was there before is written over.
+    const NDArray out = full(device, c.elem, x.shape(), Scalar(9.0));
+    device::spread_places(out, named, c.step);
+    const NDArray back = out.astype(Elem::float32);
+    std::vector<float> got(values.size());
+    device->download(got.data(), *back.handle(), 0, got.size() * 4);
+    for (std::int64_t i = 0; i < std::ssize(values); ++i) {
+      const bool here = i / c.w % c.h % c.step[0] == 0 && i % c.w % c.step[1] == 0;
+      ASSERT_EQ(got[static_cast<std::size_t>(i)], here ? values[static_cast<std::size_t>(i)] : 0)
+          << i;
+    }
+  }
+}
+
 /// Three pieces add up to the number; what is not finite is in the first one alone.
 TEST(ArrayGrid, pieces_of_turned_matrices_are_exact) {
   const std::string missing = opencl_missing();
@@ -515,6 +553,64 @@ TEST(ArrayGrid, convolutions_of_16_bits_read_windows_in_place) {
   device::whole_conv(NDArray::empty(device, Elem::bfloat16, Dims{2, 512, 7, 7}), small,
                      NDArray::empty(device, Elem::bfloat16, Dims{512, 512, 3, 3}), around);
   EXPECT_EQ(paper->launched - earlier, 5);
+  // Few results: tiles as the kernel has them.
+  device::whole_conv(NDArray::empty(device, Elem::bfloat16, Dims{32, 64, 56, 56}),
+                     NDArray::empty(device, Elem::bfloat16, Dims{32, 64, 56, 56}),
+                     NDArray::empty(device, Elem::bfloat16, Dims{64, 64, 3, 3}), around);
+}
+
+/// The products of a layer's gradients have its extents in other places.
+TEST(ArrayGrid, choices_of_a_step_are_kept_side_by_side) {
+  device::KeptChoices<int> kept;
+  int chosen = 0;
+  for (int step = 0; step < 2; ++step) {
+    for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{6272, 1024, 256},
+                                  {6272, 256, 1024},
+                                  {256, 1024, 6272},
+                                  {1024, 256, 6272}}) {
+      device::ProductAsked asked;
+      asked.shape.m = m, asked.shape.n = n, asked.shape.k = k;
+      EXPECT_EQ(kept.find(asked, [&] { return ++chosen, static_cast<int>(m); }), m);
+    }
+  }
+  EXPECT_EQ(chosen, 4);
+}
+
+/// 64 places of one image rather than a few of many.
+TEST(ArrayGrid, patches_of_convolutions_lie_together) {
+  NEED_CARD();
+  auto bits = [&](Dims shape) { return NDArray::empty(device, Elem::bfloat16, shape); };
+  device::Images images;
+  images.step[0] = images.step[1] = 2, images.before[0] = images.before[1] = 1;
+  const NDArray x = bits({32, 64, 64, 64}), g = bits({32, 72, 32, 32});
+  device::whole_conv_gradients(&x, nullptr, g, x, bits({72, 64, 3, 3}), images);
+  // Of 32 x 32 places of each remainder: four patches of 8 x 8 along both axes.
+  const auto numbers = std::span(paper->last_args).last(device::kWholeNumbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (!device::kWholeNumbers[i].starts_with("patches_")) continue;
+    EXPECT_EQ(numbers[i].scalar, 4) << device::kWholeNumbers[i];
+  }
+}
+
+/// Windows of one place: products of planes as they lie or of pixels, of named places with steps.
+TEST(ArrayGrid, convolutions_of_one_place_are_products) {
+  NEED_CARD();
+  auto bits = [&](Dims shape) { return NDArray::empty(device, Elem::bfloat16, shape); };
+  auto launches = [&](const std::function<void()>& f) {
+    const int before = paper->launched;
+    f();
+    return paper->launched - before;
+  };
+  device::Images steps;
+  steps.step[0] = steps.step[1] = 2;
+  NDArray x = bits({4, 64, 28, 32}), w = bits({96, 64, 1, 1}), g = bits({4, 96, 14, 16});
+  EXPECT_EQ(launches([&] { device::whole_conv(g, x, w, steps); }), 2);
+  EXPECT_EQ(launches([&] { device::whole_conv_gradients(&x, nullptr, g, x, w, steps); }), 2);
+  // Named places, a sum for each image, and all of them added up.
+  EXPECT_EQ(launches([&] { device::whole_conv_gradients(nullptr, &w, g, x, w, steps); }), 3);
+  NDArray small = bits({4, 640, 7, 7}), wide = bits({512, 640, 1, 1}), y = bits({4, 512, 7, 7});
+  EXPECT_EQ(launches([&] { device::whole_conv(y, small, wide, {}); }), 3);
+  EXPECT_EQ(launches([&] { device::whole_conv_gradients(&small, &wide, y, small, wide, {}); }), 5);
 }
 
 /// Windows with steps, of enough work: pieces of images and weights once, then tiles.

@@ -158,5 +158,17 @@ TEST(GemmTiles, of_kernels_without_clusters_have_none) {
   EXPECT_EQ(choose_gemm(card(), s).cluster_blocks(), 1);
 }
 
+/// A convolution of 64 channels to 64: tiles that lie the other way, of 256 places, would be
+/// chosen.
+TEST(GemmTiles, of_kernels_that_do_not_turn_lie_along_rows) {
+  GemmShape s;
+  s.m = 100352, s.n = 64, s.k = 576, s.column_unit = 64, s.most_rows = 128, s.most_cluster = 1;
+  s.divisible = true;
+  EXPECT_TRUE(choose_gemm(card(), s).turned);
+  s.turns = false;
+  EXPECT_FALSE(choose_gemm(card(), s).turned);
+  EXPECT_EQ(choose_gemm(card(), s).columns, 64);
+}
+
 }  // namespace
 }  // namespace weft::rules

@@ -115,7 +115,7 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
         )
     if sorter is not None:
         x1 = take(x1, sorter, axis=0)
-    return _core._searchsorted(x1, _array(x2), side == "right")
+    return _core._searchsorted(_array(x1), _array(x2), side == "right")
 
 
 @_direct(_core._direct_sort)
@@ -219,10 +219,12 @@ def isin(x1, x2, /, *, invert=False):
         found = _array(x1) == x2
     elif number[0]:
         found = _any(_array(x2) == x1)
-    elif (x2 := sort(reshape(_array(x2), (-1,)))).size == 0:
+    elif (x2 := _array(x2)).size == 0:
         found = zeros(_array(x1).shape, dtype=_bool, device=x2.device)
+    elif (x1 := _array(x1)).device.host_accessible and "c" not in x1.dtype.kind + x2.dtype.kind:
+        found = _core._is_in(x1, x2)
     else:
-        x1 = _array(x1)
+        x2 = sort(reshape(x2, (-1,)))
         at = _row("minimum")(searchsorted(x2, x1), x2.size - 1)
         found = reshape(take(x2, reshape(at, (-1,)), axis=0), x1.shape) == x1
     return ~found if invert else found

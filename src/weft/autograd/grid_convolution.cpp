@@ -9,6 +9,7 @@
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/pieces.h"
+#include "weft/devices/place_convolution.h"
 #include "weft/devices/whole.h"
 #include "weft/devices/whole_call.h"
 
@@ -51,8 +52,8 @@ NDArray as_matrices(const NDArray& weight, std::int64_t images) {
   return weight.reshape(Dims{1, n[0], n[1]}).broadcast_to(Dims{images, n[0], n[1]});
 }
 /// The places that windows of one place name.
-NDArray named(const NDArray& x, const Conv& conv, std::int64_t h, std::int64_t width) {
-  return x.slice(2, 0, h, conv.stride[0]).slice(3, 0, width, conv.stride[1]);
+NDArray named(const NDArray& x, const Conv& conv, const Window& w) {
+  return device::named_places(x, images_of(conv).step, w.out[0], w.out[1]);
 }
 
 /// Sums over few channels where the device multiplies whole tiles: windows laid out as rows of
@@ -175,8 +176,8 @@ NDArray card_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, c
   if (weight.size() == 0) return full(x.device(), x.elem(), out.shape(), Scalar(0));
   const device::Windows windows{conv.stride, conv.dilation, conv.padding};
   if (is_product(n, conv)) {
-    const NDArray from = as_matrices(named(x, conv, w.out[0], w.out[1])),
-                  factor = as_matrices(weight, x.shape()[0]), to = as_matrices(out);
+    const NDArray from = as_matrices(named(x, conv, w)), factor = as_matrices(weight, x.shape()[0]),
+                  to = as_matrices(out);
     if (device::prefers_pieces(to, factor, from) && device::whole_product(to, factor, from))
       return out;
   }
@@ -218,8 +219,7 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
                   sums = as_matrices(to);
     if (device::prefers_pieces(sums, factor, from) && device::whole_product(sums, factor, from)) {
       if (all) return out;
-      assign(out, full(g.device(), g.elem(), Dims{1}, Scalar(0)).broadcast_to(out.shape()));
-      assign(named(out, conv, w.out[0], w.out[1]), to);
+      device::spread_places(out, to, images_of(conv).step);
       return out;
     }
   }
@@ -299,8 +299,7 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
     return out;
   const device::Windows windows{conv.stride, conv.dilation, conv.padding};
   if (is_product(shape, conv)) {
-    const NDArray from = as_matrices(named(x, conv, w.out[0], w.out[1])).transpose(1, 2),
-                  by = as_matrices(g),
+    const NDArray from = as_matrices(named(x, conv, w)).transpose(1, 2), by = as_matrices(g),
                   sums = NDArray::empty(x.device(), Elem::float32,
                                         Dims{g.shape()[0], shape[0], shape[1]});
     if (device::prefers_pieces(sums, by, from) && device::whole_product(sums, by, from)) {

@@ -8,6 +8,7 @@
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
 #include "weft/devices/gemm_program.h"
+#include "weft/devices/kept_choices.h"
 #include "weft/devices/pieces.h"
 #include "weft/devices/reduce_program.h"
 #include "weft/devices/tuned_decisions.h"
@@ -156,17 +157,9 @@ std::int64_t step_of(const NDArray& x, int axis) {
 }  // namespace
 
 rules::GemmDecisions gemm_choice(const Grid& grid, const rules::GemmShape& shape) {
-  struct Kept {
-    const Grid* grid = nullptr;
-    rules::GemmShape shape;
-    rules::GemmDecisions choice;
-  };
-  thread_local Kept kept[64];
-  const std::int64_t mix = shape.m * 7 + shape.n * 131 + shape.k * 1031 + shape.batches * 3;
-  Kept& k = kept[static_cast<std::size_t>(mix ^ mix >> 9) % 64];
-  if (k.grid != &grid || !(k.shape == shape))
-    k = {&grid, shape, rules::choose_gemm(rules::gemm_machine(grid), shape)};
-  return k.choice;
+  thread_local KeptChoices<rules::GemmDecisions> kept;
+  return kept.find({&grid, shape},
+                   [&] { return rules::choose_gemm(rules::gemm_machine(grid), shape); });
 }
 
 namespace {
@@ -178,15 +171,24 @@ Decision decision_of(const rules::GemmDecisions& d) {
 }  // namespace
 
 rules::GemmDecisions tuned_gemm(const Ref<Device>& device, const rules::GemmShape& s) {
-  const std::int64_t facts[] = {s.batches,     s.m,
-                                s.n,           s.k,
-                                s.bytes,       s.pitch_a,
-                                s.pitch_b,     s.a_along_m,
-                                s.b_along_n,   s.divisible,
-                                s.most_rows,   s.column_unit,
-                                s.pieces,      s.most_cluster,
-                                s.read_bytes,  s.keeps_pieces,
-                                s.result_bytes};
+  const std::int64_t facts[] = {s.batches,
+                                s.m,
+                                s.n,
+                                s.k,
+                                s.bytes,
+                                s.pitch_a,
+                                s.pitch_b,
+                                s.a_along_m,
+                                s.b_along_n,
+                                s.divisible,
+                                s.most_rows,
+                                s.column_unit,
+                                s.pieces,
+                                s.most_cluster,
+                                s.read_bytes,
+                                s.keeps_pieces,
+                                s.result_bytes,
+                                s.turns};
   const Grid& grid = grid_of(device);
   const Decision* found = tuned_decision({"product.tensor_core", device, facts}, [&] {
     std::vector<Decision> out;

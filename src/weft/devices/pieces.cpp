@@ -6,6 +6,7 @@
 
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
+#include "weft/devices/kept_choices.h"
 #include "weft/devices/reduce_program.h"
 #include "weft/rules/product_choice.h"
 
@@ -58,22 +59,6 @@ bool is_worth(const Grid& grid, const rules::GemmShape& s, double copied) {
   return by_pieces < by_threads;
 }
 
-/// What was found for the last shapes is kept.
-bool is_known_worth(const Grid& grid, const rules::GemmShape& s, double copied) {
-  struct Kept {
-    const Grid* grid = nullptr;
-    rules::GemmShape shape;
-    double copied = 0;
-    bool worth = false;
-  };
-  thread_local Kept kept[64];
-  const std::int64_t mix = s.m * 7 + s.n * 131 + s.k * 1031 + s.batches * 3;
-  Kept& k = kept[static_cast<std::size_t>(mix ^ mix >> 9) % 64];
-  if (k.grid != &grid || !(k.shape == s) || k.copied != copied)
-    k = {&grid, s, copied, is_worth(grid, s, copied)};
-  return k.worth;
-}
-
 }  // namespace
 
 bool prefers_pieces(const NDArray& out, const NDArray& a, const NDArray& b) {
@@ -99,7 +84,8 @@ bool prefers_pieces(const NDArray& out, const NDArray& a, const NDArray& b) {
       bytes *= static_cast<double>(x->strides()[i] == 0 && i + 2 < r ? 1 : x->shape()[i]);
     copied += bytes;
   }
-  return is_known_worth(grid, s, copied);
+  thread_local KeptChoices<bool> kept;
+  return kept.find({&grid, s, copied}, [&] { return is_worth(grid, s, copied); });
 }
 
 }  // namespace weft::device

@@ -11,8 +11,8 @@
 
 namespace weft::device {
 
-/// The decisions of least expected time. Hundreds of candidates are compared: what was chosen for
-/// the last shapes is kept.
+/// The decisions of least expected time. Hundreds of candidates are compared: what was chosen is
+/// kept, for each thread.
 rules::GemmDecisions gemm_choice(const Grid& grid, const rules::GemmShape& shape);
 /// Those that a tuner found for this product on this device, else the same.
 rules::GemmDecisions tuned_gemm(const Ref<Device>& device, const rules::GemmShape& shape);

@@ -25,8 +25,17 @@ struct WholeNumbers {
                to_y = 0, to_x = 0, to_channel = 0;
   std::int64_t resident = 1;  // blocks of a processor
 };
+/// Products as this kernel has them: tiles of 64 or 128 rows and whole pieces of 64 columns, no
+/// clusters, rows of tiles along m.
+inline rules::GemmShape whole_shape() {
+  rules::GemmShape shape;
+  shape.column_unit = 64, shape.most_rows = 128, shape.most_cluster = 1, shape.turns = false;
+  return shape;
+}
 /// The tile of a choice.
 inline void take(const rules::GemmDecisions& choice, WholeProduct& spec) {
+  WEFT_CHECK(!choice.turned && choice.cluster_blocks() == 1 && choice.columns % 64 == 0,
+             "a tile that the kernel of windows does not have");
   spec.groups = static_cast<int>(choice.rows / 64);
   spec.columns = static_cast<int>(choice.columns), spec.stages = static_cast<int>(choice.slots);
 }

@@ -5,104 +5,25 @@
 // Of float32 the same with planes of pieces, whose results are written where they belong.
 
 #include <algorithm>
+#include <array>
 
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
+#include "weft/devices/channels_last.h"
 #include "weft/devices/pieces.h"
+#include "weft/devices/place_convolution.h"
 #include "weft/devices/transpose.h"
-#include "weft/devices/whole_call.h"
 #include "weft/rules/product_choice.h"
 
 namespace weft::device {
 
 namespace {
 
-/// Four axes, and planes of pieces where `plane`, the elements from one to the next, is not 0.
-WholeTensor tensor_in_planes(const NDArray& x, std::initializer_list<std::int64_t> extents,
-                             std::initializer_list<std::int64_t> strides, std::int64_t plane) {
-  WholeTensor out = tensor_of(x, extents, strides);
-  if (plane) out.axes = 5, out.extents[4] = kPiecePlanes, out.strides[3] = plane;
-  return out;
-}
+bool has_steps(const Images& images) { return images.step[0] * images.step[1] > 1; }
 
-/// Images [n, y, x, channel] with pixels at multiples of 16 bytes; `channels` of them count. Of
-/// pieces: the first plane.
-struct Last {
-  NDArray data;
-  std::int64_t channels = 0, plane = 0;
-
-  std::int64_t images() const { return data.shape()[0]; }
-  std::int64_t height() const { return data.shape()[1]; }
-  std::int64_t width() const { return data.shape()[2]; }
-  WholeTensor tensor() const {
-    const Dims& s = data.strides();
-    return tensor_in_planes(data, {channels, width(), height(), images()}, {s[2], s[1], s[0]},
-                            plane);
-  }
-};
-
-/// Of the pieces that products read.
-std::int64_t piece_bytes(const Last& x) {
-  return 2 * rules::kPieces * x.images() * x.height() * x.width() * x.channels;
-}
-
-NDArray empty_last(const NDArray& like, std::int64_t n, std::int64_t h, std::int64_t w,
-                   std::int64_t channels) {
-  return NDArray::empty(like.device(), like.elem(), Dims{n, h, w, ceil_div(channels, 8) * 8});
-}
-
-bool as_planes(const NDArray& x, NDArray& out) {
-  const Dims& n = x.shape();
-  return x.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, out);
-}
-
-/// From [n, c, y, x] of any layout; of float32 in pieces.
-Last channels_last(const NDArray& x) {
-  const Dims &n = x.shape(), &s = x.strides();
-  Last out{x, n[1]};
-  const int order[] = {0, 2, 3, 1};
-  const NDArray turned = x.permute(order);
-  if (x.elem() == Elem::float32) {
-    NDArray of_images;
-    const bool lies = n[1] > 1 && s[1] != 1 && as_planes(x, of_images);
-    const NDArray planes = lies ? turned_piece_planes(of_images) : piece_planes(turned);
-    Dims shape{n[0], n[2], n[3], planes.shape()[planes.ndim() - 1]};
-    const NDArray first = planes.select(0, 0);
-    out.data = lies ? first.reshape(shape) : first, out.plane = planes.strides()[0];
-    return out;
-  }
-  bool fits = begins_at(x, 16) && (s[1] == 1 || n[1] == 1);
-  for (int i : {0, 2, 3}) fits = fits && (n[i] == 1 || (s[i] > 0 && s[i] % 8 == 0));
-  if (fits) {
-    out.data = turned;
-    return out;
-  }
-  out.data = empty_last(x, n[0], n[2], n[3], n[1]);
-  NDArray planes;
-  if (n[1] > 1 && x.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, planes) &&
-      (planes.strides()[2] == 1 || n[2] * n[3] == 1)) {
-    const std::int64_t pitch = out.data.shape()[3];
-    grid_transpose(out.data.as_strided(Dims{n[0], n[2] * n[3], n[1]},
-                                       Dims{n[2] * n[3] * pitch, pitch, 1}, out.data.offset()),
-                   planes);
-  } else {
-    assign(out.data.slice(3, 0, n[1], 1), turned);
-  }
-  return out;
-}
-
-/// Into [n, c, y, x] of any layout.
-void from_channels_last(const NDArray& out, const Last& x) {
-  const Dims& n = out.shape();
-  const Dims& s = x.data.strides();
-  NDArray planes;
-  if (n[1] > 1 && out.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, planes) &&
-      planes.strides()[2] == 1) {
-    return grid_transpose(planes, x.data.as_strided(Dims{n[0], n[2] * n[3], n[1]},
-                                                    Dims{s[0], s[2], 1}, x.data.offset()));
-  }
-  const int back[] = {0, 3, 1, 2};
-  assign(out, x.data.slice(3, 0, n[1], 1).permute(back));
+/// What products read of it once.
+std::int64_t read_bytes(const Last& x) {
+  return (x.plane ? rules::kPieces : 1) * 2 * x.images() * x.height() * x.width() * x.channels;
 }
 
 /// [o, c, i, j] as a view (i, j, c, o) of rows at multiples of 16 bytes: one transpose. Of float32
@@ -120,19 +41,20 @@ TileOperand by_place(const NDArray& weight) {
   return {rows_of.permute(order).slice(3, 0, n[0], 1), 3, pieces ? planes.strides()[0] : 0};
 }
 
-/// A patch of 64 places that covers images of these extents with the least outside of them.
+/// A patch of 64 places that covers images of these extents with the least outside of them. Of
+/// equal ones that of the fewest images and the most nearly square: its places share more of their
+/// windows, and their results lie side by side.
 void choose_patch(WholeProduct& spec, WholeNumbers& x, std::int64_t n, std::int64_t h,
                   std::int64_t w) {
-  std::int64_t least = -1;
+  std::array<std::int64_t, 4> least{};
   for (int across = 1; across <= 64; across *= 2) {
     for (int down = 1; across * down <= 64; down *= 2) {
       if ((across - 1) * spec.step[0] >= 256 || (down - 1) * spec.step[1] >= 256) continue;
       const int images = 64 / (across * down);
       const std::int64_t wide = ceil_div(w, across), high = ceil_div(h, down),
                          count = wide * high * ceil_div(n, images);
-      // Square ones share more of their windows.
-      const std::int64_t cost = count * 128 + std::abs(across - down);
-      if (least >= 0 && cost >= least) continue;
+      const std::array<std::int64_t, 4> cost{count, images, std::abs(across - down), -across};
+      if (least[0] > 0 && cost >= least) continue;
       least = cost;
       spec.patch[0] = across, spec.patch[1] = down, spec.patch[2] = images;
       x.patches[0] = wide, x.patches[1] = high, x.steps = count;
@@ -156,11 +78,10 @@ void patches(const Last& out, const Last& x, const TileOperand& placed, const Im
   const std::int64_t count = v.steps, places = weight.shape()[0] * weight.shape()[1];
   v.chunks = ceil_div(x.channels, 64), v.window = weight.shape()[1];
   v.steps = v.chunks * places;
-  rules::GemmShape shape;
-  shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64, shape.column_unit = 64,
-  shape.most_rows = 128, shape.most_cluster = 1;
+  rules::GemmShape shape = whole_shape();
+  shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.data.elem());
-  if (pieces) shape.read_bytes = piece_bytes(x) + 2 * rules::kPieces * weight.size();
+  shape.read_bytes = read_bytes(x) + (pieces ? rules::kPieces : 1) * 2 * weight.size();
   const int planes_first[] = {0, 3, 1, 2};
   const NDArray ordered = pieces ? out.data.permute(planes_first) : out.data;
   shape.divisible = ordered.is_contiguous() && out.data.shape()[3] == out.channels;
@@ -192,17 +113,6 @@ void patches(const Last& out, const Last& x, const TileOperand& placed, const Im
   if (v.parts > 1) add_parts(ordered, parts);
 }
 
-/// Windows of one place: each image is a product by itself, of planes as they lie.
-bool plain(const NDArray& weight, const Images& images, const NDArray& y) {
-  const Dims &w = weight.shape(), &n = y.shape();
-  return w[2] * w[3] == 1 && images.step[0] * images.step[1] == 1 && images.before[0] == 0 &&
-         images.before[1] == 0 && n[2] * n[3] % 8 == 0;
-}
-NDArray as_matrices(const NDArray& weight, std::int64_t count) {
-  const Dims& w = weight.shape();
-  return weight.reshape(Dims{1, w[0], w[1]}).broadcast_to(Dims{count, w[0], w[1]});
-}
-
 /// Images whose pieces are in memory at a time, in equal lots.
 std::int64_t lot_of(const NDArray& x, const NDArray& y) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 27;
@@ -226,31 +136,17 @@ void pieces_conv(const NDArray& out, const NDArray& x, const NDArray& weight,
 
 void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, const Images& images) {
   const Dims& n = out.shape();
+  const bool one_place = of_one_place(weight, images);
+  if (one_place && has_steps(images))
+    return whole_conv(out, named_places(x, images.step, n[2], n[3]), weight, {});
   if (x.elem() == Elem::float32) return pieces_conv(out, x, weight, images);
-  NDArray from, planes;
-  if (plain(weight, images, out) && as_planes(x, from) && as_planes(out, planes) &&
-      whole_product(planes, as_matrices(weight, n[0]), from))
-    return;
-  const Last to{empty_last(out, n[0], n[2], n[3], n[1]), n[1]};
+  if (one_place && place_convolution(out, x, weight)) return;
+  const Last to = empty_last(out, n[0], n[2], n[3], n[1]);
   patches(to, channels_last(x), by_place(weight), images, false);
   from_channels_last(out, to);
 }
 
 namespace {
-
-/// Upstream gradients in channels-last order, brought there once for all that read them.
-class Upper {
- public:
-  explicit Upper(const NDArray& g) : g_(g) {}
-  const Last& last() {
-    if (!last_.data.defined()) last_ = channels_last(g_);
-    return last_;
-  }
-
- private:
-  const NDArray& g_;
-  Last last_;
-};
 
 /// The adjoint of a convolution with steps, for all remainders of places by the steps at once:
 /// out[step * q + r - before] sums g[q - t] * weight[step * t + r]. `out` is [n, c, y, x] of any
@@ -268,13 +164,11 @@ void phases(const NDArray& out, const Last& g, const TileOperand& placed, const 
   choose_patch(spec, v, n[0], ceil_div(n[2], step[0]), ceil_div(n[3], step[1]));
   const std::int64_t patches = v.steps, places = w[0] * w[1];
   v.chunks = ceil_div(g.channels, 64), v.window = w[1], v.turned = places, v.batches = count;
-  rules::GemmShape shape;
-  shape.batches = count, shape.m = patches * 64, shape.n = n[1], shape.column_unit = 64;
+  rules::GemmShape shape = whole_shape();
+  shape.batches = count, shape.m = patches * 64, shape.n = n[1];
   shape.k = v.chunks * ceil_div(places, count) * 64;
-  shape.most_rows = 128, shape.most_cluster = 1;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
-  shape.read_bytes = (pieces ? rules::kPieces : 1) * 2 *
-                     (g.images() * g.height() * g.width() * g.channels + placed.x.size());
+  shape.read_bytes = read_bytes(g) + (pieces ? rules::kPieces : 1) * 2 * placed.x.size();
   take(tuned_gemm(out.device(), shape), spec);
   v.tiles_m = ceil_div(patches, spec.groups), v.tiles_n = ceil_div(n[1], spec.columns);
   v.m = n[0] * n[2] * n[3], v.n = n[1], v.wide = n[3], v.high = n[2];
@@ -292,18 +186,14 @@ Images back_of(const Images& images, const NDArray& window) {
   for (int i = 0; i < 2; ++i) back.before[i] = window.shape()[i] - 1 - images.before[i];
   return back;
 }
-bool has_steps(const Images& images) { return images.step[0] * images.step[1] > 1; }
 
 void input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& weight,
                     const Images& images) {
   const Dims& n = out.shape();
-  NDArray upper, planes;
-  if (plain(weight, images, g) && as_planes(g, upper) && as_planes(out, planes) &&
-      whole_product(planes, as_matrices(weight, n[0]).transpose(1, 2), upper))
-    return;
+  if (of_one_place(weight, images) && place_input_gradient(out, g, last, weight)) return;
   const TileOperand placed = by_place(weight);
   if (has_steps(images)) return phases(out, last.last(), placed, images);
-  const Last to{empty_last(out, n[0], n[2], n[3], n[1]), n[1]};
+  const Last to = empty_last(out, n[0], n[2], n[3], n[1]);
   patches(to, last.last(), placed, back_of(images, placed.x), true);
   from_channels_last(out, to);
 }
@@ -320,11 +210,10 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   WholeNumbers v;
   choose_patch(spec, v, by.images(), by.height(), by.width());
   v.batches = w[2] * w[3], v.window = w[3], v.m = w[1], v.n = w[0];
-  rules::GemmShape shape;
+  rules::GemmShape shape = whole_shape();
   shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
-  shape.column_unit = 64, shape.most_rows = 128, shape.most_cluster = 1;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
-  if (pieces) shape.read_bytes = piece_bytes(from) + piece_bytes(by);
+  shape.read_bytes = read_bytes(from) + read_bytes(by);
   shape.divisible = true;
   const rules::GemmDecisions choice = tuned_gemm(out.device(), shape);
   take(choice, spec);
@@ -349,19 +238,6 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   }
   const std::int64_t rows = v.m * v.batches;
   grid_transpose(out.reshape(Dims{1, v.n, rows}), turned.reshape(Dims{1, rows, v.n}));
-}
-
-void weight_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& x,
-                     const Images& images) {
-  const Dims& w = out.shape();
-  NDArray planes_g, planes_x;
-  // One sum for each image, added up afterwards, where that moves less than turning the images.
-  if (plain(out, images, g) && w[0] * w[1] * 4 < (w[0] + w[1]) * g.shape()[2] * g.shape()[3] &&
-      as_planes(g, planes_g) && as_planes(x, planes_x)) {
-    NDArray sums = NDArray::empty(out.device(), Elem::float32, Dims{g.shape()[0], w[0], w[1]});
-    if (whole_product(sums, planes_g, planes_x.transpose(1, 2))) return add_parts(out, sums);
-  }
-  weight_gradient(out, last.last(), channels_last(x), images);
 }
 
 void pieces_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
@@ -393,10 +269,22 @@ void pieces_gradients(const NDArray* input, const NDArray* weights, const NDArra
 
 void whole_conv_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
                           const NDArray& x, const NDArray& weight, const Images& images) {
+  const bool one_place = of_one_place(weight, images);
+  if (one_place && has_steps(images)) {
+    const Dims& m = g.shape();
+    NDArray named;
+    if (input)
+      named = NDArray::empty(g.device(), g.elem(), Dims{m[0], weight.shape()[1], m[2], m[3]});
+    whole_conv_gradients(input ? &named : nullptr, weights, g,
+                         weights ? named_places(x, images.step, m[2], m[3]) : x, weight, {});
+    if (input) spread_places(*input, named, images.step);
+    return;
+  }
   if (g.elem() == Elem::float32) return pieces_gradients(input, weights, g, x, weight, images);
   Upper last(g);
   if (input) input_gradient(*input, g, last, weight, images);
-  if (weights) weight_gradient(*weights, g, last, x, images);
+  if (!weights || (one_place && place_weight_gradient(*weights, g, last, x))) return;
+  weight_gradient(*weights, last.last(), channels_last(x), images);
 }
 
 bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const ConvolutionSize& s,
@@ -411,8 +299,7 @@ bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const Convol
   auto steps = [](std::int64_t channels) { return ceil_div(channels, 64) * 64; };
   const std::int64_t of_x = s.images * s.channels * s.image[0] * s.image[1],
                      of_y = s.images * s.results * places;
-  rules::GemmShape tiles;
-  tiles.column_unit = 64, tiles.most_rows = 128, tiles.most_cluster = 1;
+  rules::GemmShape tiles = whole_shape();
   tiles.pieces = tiles.keeps_pieces = true, tiles.result_bytes = 4;
   rules::ProductSize threads{1, s.results, s.images * places, s.channels * taps};
   std::int64_t phases = 1, split = 0;  // elements that become pieces

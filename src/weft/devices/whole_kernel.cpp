@@ -112,7 +112,7 @@ class Kernel {
     };
     sums_ = registers("sums");
     added_ = s_.pieces ? registers("added") : sums_;
-    at_ = ir::make_buffer("at", dtypes::int32, {n(4)}, "local");
+    at_ = ir::make_buffer("at", dtypes::int32, {n(5)}, "local");
     multiplied_ = ir::make_var("multiplied", dtypes::int64);
     sent_ = ir::make_var("sent", dtypes::int64);
     Stmt start = ir::if_then(ir::eq(thread_, at(0)), p_.loop("s", at(tokens()), [&](const Expr& s) {
@@ -141,7 +141,10 @@ class Kernel {
     return ir::block_realize({}, ir::make_bool(true), block);
   }
 
-  // ---- the ring: at_[0] is the slot, at_[1] the parity to wait for, at_[2] the slot before
+  // ---- the ring: at_[0] is the slot, at_[1] the parity to wait for, at_[2] of multiplications the
+  // slot before. Of copies at_[2] to at_[4] count the places of a step, since divisions would take
+  // longer than a small tile's products: of patches along the window's x and y and 64 channels
+  // (innermost), of places the patch along x, y and images.
 
   Expr ring(int i) const { return ir::load(at_, {at(i)}); }
   Stmt set_ring(int i, const Expr& v) const { return ir::store(at_, v, {at(i)}); }
@@ -223,26 +226,32 @@ class Kernel {
         batch_.push_back(let(operand[0] == 'a' ? "a1" : "c1", b1 * of(cat("move_", operand, 1))));
       }
     } else if (s_.mode == Mode::patches) {
-      before = {set_ring(2, ir::div(tile_.first, of("chunks"))),
-                set_ring(3, mod(tile_.first, of("chunks")))};
+      const Expr tap = let("tap", ir::div(tile_.first, of("chunks")));
+      before = {set_ring(2, mod(tap, across())), set_ring(3, ir::div(tap, across())),
+                set_ring(4, mod(tile_.first, of("chunks")))};
       for (int g = 0; g < s_.groups; ++g) {
         const Expr p = ir::div(tile_.m, at(64)) + at(g);
         patch_.push_back(patch_at(let, p));
-        const Expr before[2] = {of("before_x"), of("before_y")};
+        const Expr margins[2] = {of("before_x"), of("before_y")};
         for (int i = 0; i < 2; ++i) {
           Expr& first = patch_.back()[static_cast<std::size_t>(i)];
           first = let(i == 0 ? "px" : "py", s_.phased()
                                                 ? first + tile_.skipped[i] - tile_.taps[i] + at(1)
-                                                : first * at(s_.step[i]) - before[i]);
+                                                : first * at(s_.step[i]) - margins[i]);
         }
       }
     } else {
+      const Expr line = let("line", ir::div(tile_.first, of("patches_w")));
+      before = {set_ring(2, mod(tile_.first, of("patches_w"))),
+                set_ring(3, mod(line, of("patches_h"))),
+                set_ring(4, ir::div(line, of("patches_h")))};
       window_[0] = let("wx", mod(tile_.batch, of("window")) - of("before_x"));
       window_[1] = let("wy", ir::div(tile_.batch, of("window")) - of("before_y"));
     }
     before.push_back(each_step([&](const Expr& k) {
       const Stmt step = bring(k);
-      return s_.mode == Mode::patches ? ir::seq({step, next_channels()}) : step;
+      if (s_.mode == Mode::product) return step;
+      return ir::seq({step, s_.mode == Mode::patches ? next_channels() : next_patch()});
     }));
     return let.around(ir::seq(std::move(before)));
   }
@@ -269,12 +278,20 @@ class Kernel {
   }
   Stmt next_pieces() const { return set_ring(0, piece_number(kPiecePlanes)); }
 
+  /// at_[i] one further; at its end back to 0, and `then`.
+  Stmt count(int i, const Expr& end, const Stmt& then) const {
+    return ir::seq({set_ring(i, ring(i) + at(1)),
+                    ir::if_then(ir::eq(ring(i), end), ir::seq({set_ring(i, at(0)), then}))});
+  }
   /// Of patches: 64 channels further, or the window's next place.
   Stmt next_channels() const {
-    return ir::seq({set_ring(3, ring(3) + at(1)),
-                    ir::if_then(ir::eq(ring(3), of("chunks")),
-                                ir::seq({set_ring(3, at(0)), set_ring(2, ring(2) + at(1))}))});
+    return count(4, of("chunks"), count(2, across(), set_ring(3, ring(3) + at(1))));
   }
+  Stmt next_patch() const {
+    return count(2, of("patches_w"), count(3, of("patches_h"), set_ring(4, ring(4) + at(1))));
+  }
+  /// Places of the window along x.
+  Expr across() const { return s_.phased() ? ir::max(tile_.taps[0], at(1)) : of("window"); }
 
   /// Boxes that make a tile: rows of it, and where they begin in the operand.
   struct Box4 {
@@ -300,9 +317,8 @@ class Kernel {
         load_b(j, tile_.n + at(j), first, batch_[2], batch_[3]);
       if (!s_.b_along_n) load_b(0, first, tile_.n, batch_[2], batch_[3]);
     } else if (s_.mode == Mode::patches) {
-      const Expr tap = let("tap", ring(2)), from = let("channel", ring(3) * at(64));
-      const Expr across = s_.phased() ? ir::max(tile_.taps[0], at(1)) : of("window");
-      const Expr tx = let("tx", mod(tap, across)), ty = let("ty", ir::div(tap, across));
+      const Expr tx = let("tx", ring(2)), ty = let("ty", ring(3)),
+                 from = let("channel", ring(4) * at(64));
       for (int g = 0; g < s_.groups; ++g) {
         const std::vector<Expr>& p = patch_[static_cast<std::size_t>(g)];
         load_a(g * 64, from, p[0] + tx, p[1] + ty, p[2]);
@@ -321,7 +337,8 @@ class Kernel {
         load_b(j, tile_.n + at(j), from, bx, by);
       if (!s_.b_along_n) load_b(0, from, tile_.n, bx, by);
     } else {
-      const std::vector<Expr> p = patch_at(let, k);
+      const Expr p[] = {let("x", ring(2) * at(s_.patch[0])), let("y", ring(3) * at(s_.patch[1])),
+                        let("image", ring(4) * at(s_.patch[2]))};
       for (int g = 0; g < s_.groups; ++g)
         load_a(g * 64, tile_.m + at(g * 64), p[0] * at(s_.step[0]) + window_[0],
                p[1] * at(s_.step[1]) + window_[1], p[2]);

@@ -208,7 +208,7 @@ GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
     if (least < 0 || time < least) least = time, best = d;
   };
   each_tile(machine, shape, false, least, consider);
-  if (shape.divisible) each_tile(machine, shape, true, least, consider);
+  if (shape.divisible && shape.turns) each_tile(machine, shape, true, least, consider);
   return best;
 }
 
@@ -217,7 +217,7 @@ std::vector<GemmDecisions> gemm_options(const GemmMachine& machine, const GemmSh
   auto consider = [&](const GemmDecisions& d, double time) { all.emplace_back(time, d); };
   const double unlimited = -1;
   each_tile(machine, shape, false, unlimited, consider);
-  if (shape.divisible) each_tile(machine, shape, true, unlimited, consider);
+  if (shape.divisible && shape.turns) each_tile(machine, shape, true, unlimited, consider);
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<GemmDecisions> out;

@@ -44,6 +44,7 @@ struct GemmShape {
   std::int64_t column_unit = kGemmColumnUnit;  // what the columns of a tile are a multiple of
   std::int64_t most_rows = kMostGemmRows;      // of a tile
   std::int64_t most_cluster = 8;               // blocks of one
+  bool turns = true;                           // tiles may lie the other way
   bool pieces = false;                         // of float32 operands, in bfloat16
   bool keeps_pieces = false;                   // copies each of a step's pieces once
   /// What memory gives, where that is less than all operands: windows of images overlap.
