@@ -66,7 +66,9 @@ def _pool(node, shape):
         padded = any((*before, *after))
         if tuple(kernel) == tuple(shape[2:]) and not padded:
             return "mean", None
-        if any(d != 1 for d in dilation) or (padded and not node.attributes.get("count_include_pad", 0)):
+        if any(d != 1 for d in dilation) or (
+            padded and not node.attributes.get("count_include_pad", 0)
+        ):
             _refuse(node, ": it divides by another number than that of the window's elements")
         return "avg_pool", SimpleNamespace(
             kernel_size=tuple(kernel), stride=tuple(stride), padding=_equal_pads(node, before, after),
@@ -119,7 +121,11 @@ def _kind(node, graph, shapes):
         return "add", None
     if node.op == "Concat" and not any(n in graph.constants for n in node.inputs):
         axis = node.attributes["axis"] % len(shape)
-        return ("concat", None) if (len(shape), axis) == (4, 1) else _refuse(node, f" along axis {axis}")
+        return (
+            ("concat", None)
+            if (len(shape), axis) == (4, 1)
+            else _refuse(node, f" along axis {axis}")
+        )
     if node.op == "Reshape" and len(shapes[node.outputs[0]]) != 2:
         _refuse(node, f" to {shapes[node.outputs[0]]}")
     table = {"Relu": "relu", "GlobalAveragePool": "mean", "Flatten": "flatten", "Reshape": "flatten", "Dropout": "same", "Identity": "same"}  # fmt: skip

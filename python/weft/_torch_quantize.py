@@ -53,7 +53,9 @@ def _observed(traced, samples):
                 if value.shape[:1] != (len(samples),):
                     refuse(f"{n.name!r} makes {tuple(value.shape)} of {len(samples)} images")
                 seen[n] = (float(value.detach().abs().max()), tuple(value.shape[1:]))
-            elif isinstance(value, (tuple, list)) and any(isinstance(v, torch.Tensor) for v in value):
+            elif isinstance(value, (tuple, list)) and any(
+                isinstance(v, torch.Tensor) for v in value
+            ):
                 refuse(f"{n.name!r} makes {len(value)} arrays; legal: one")
             return value
 
@@ -101,7 +103,9 @@ def _flatten(name, shape, *_, **__):
     if shape[0] == shape[1]:
         return "same", None
     if len(shape[1]) != 1:
-        refuse(f"{name!r} makes {shape[1]} of {shape[0]}; legal: one axis beside that of the images")
+        refuse(
+            f"{name!r} makes {shape[1]} of {shape[0]}; legal: one axis beside that of the images"
+        )
     return "flatten", None
 
 
@@ -136,7 +140,9 @@ def _avg_pool(name, shape, kernel_size, stride=None, padding=0, ceil_mode=False,
 
 def _concat(name, shape, dim=0, axis=None):
     if len(shape[1]) != 3 or (dim if axis is None else axis) % 4 != 1:
-        refuse(f"{name!r} joins along axis {dim if axis is None else axis}; legal: channels of images")
+        refuse(
+            f"{name!r} joins along axis {dim if axis is None else axis}; legal: channels of images"
+        )
     return "concat", None
 
 
@@ -267,4 +273,6 @@ def _kind(n, modules, functions, shape):
     try:
         return function(n.name, shape, *n.args[1:], **others)
     except TypeError:
-        refuse(f"{n.name!r} calls {getattr(n.target, '__name__', n.target)} with {n.args[1:]} {others}")
+        refuse(
+            f"{n.name!r} calls {getattr(n.target, '__name__', n.target)} with {n.args[1:]} {others}"
+        )

@@ -382,7 +382,9 @@ def framed(x: _Any, pad: int, value: int) -> _Any:
     )
 
 
-def concatenated(shapes: _Sequence[tuple[int, ...]], f: _Callable[..., _Any], dtype: str = "int8") -> PrimFunc:
+def concatenated(
+    shapes: _Sequence[tuple[int, ...]], f: _Callable[..., _Any], dtype: str = "int8"
+) -> PrimFunc:
     """Y = images X0, X1, ... of the shapes (n, c, h, w), int8, channels side by side. `f` gets the images' elements as int32
     expressions; all but one of them are 0, since the channel belongs to one image."""
     xs = [te.placeholder(s, "int8", name=f"X{k}") for k, s in enumerate(shapes)]

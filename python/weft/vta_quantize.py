@@ -315,9 +315,7 @@ class _Quantizer:
             def scores(x):
                 return (x.astype(np.int64) @ w.T.astype(np.int64) + bias).astype(np.int32)
 
-            name = self.add_layer(
-                last, func, (source,), (w, bias), (out,), "int32", scores, w.size
-            )
+            name = self.add_layer(last, func, (source,), (w, bias), (out,), "int32", scores, w.size)
             self.values[last] = _Value(name, (out,), 1.0)
             return
         w, bias, shifts, scale = self.weights(w, bias, source, self.scale(last))

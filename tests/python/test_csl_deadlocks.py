@@ -73,7 +73,9 @@ def ended(folder, arch, body):
 def test_each_pe_that_waits_for_a_microthread_is_named(arch, tmp_path):
     """Both receive before they send, on queues of one number: neither sends."""
     with pytest.raises(wse.WseError) as caught:
-        ended(tmp_path, arch, "@fmovs(V, in, .{ .async = true }); @fmovs(out, V, .{ .async = true });")
+        ended(
+            tmp_path, arch, "@fmovs(V, in, .{ .async = true }); @fmovs(out, V, .{ .async = true });"
+        )
     text = str(caught.value)
     assert caught.value.code == "wse.microthread.deadlock"
     for x in (0, 1):

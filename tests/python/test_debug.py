@@ -250,7 +250,11 @@ continue"""
 def test_numbers_beyond_all_lines_and_cycles(long_program):
     folder, expected = long_program
     lines = ["list 4294967300", "list", "list 2147483647", "list pe.csl:9223372036854775807"]
-    steps = ["cycle 9223372036854775807", "break cycle 9223372036854775807", "code 9223372036854775807"]
+    steps = [
+        "cycle 9223372036854775807",
+        "break cycle 9223372036854775807",
+        "code 9223372036854775807",
+    ]
     out = debug(folder, ["stepi", *lines, *steps[1:], steps[0]], "run.py")
     for command in lines:
         assert "lines" in answers(out, command), out

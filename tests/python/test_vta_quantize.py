@@ -93,7 +93,10 @@ class Fire(nn.Module):
     def __init__(self, inputs, squeezed, left, right):
         super().__init__()
         self.squeeze = nn.Conv2d(inputs, squeezed, 1)
-        self.left, self.right = nn.Conv2d(squeezed, left, 1), nn.Conv2d(squeezed, right, 3, padding=1)
+        self.left, self.right = (
+            nn.Conv2d(squeezed, left, 1),
+            nn.Conv2d(squeezed, right, 3, padding=1),
+        )
 
     def forward(self, x):
         x = torch.relu(self.squeeze(x))

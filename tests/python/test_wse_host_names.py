@@ -75,7 +75,9 @@ def test_streams_take_the_documented_names_and_a_part_of_an_array(tmp_path, caps
 
 
 @pytest.mark.parametrize("call,array", [("send", "src"), ("receive", "dest")])
-@pytest.mark.parametrize("count,words", [(5, "5 wavelets, and the array has 4"), (-1, "legal are 0 to 4")])
+@pytest.mark.parametrize(
+    "count,words", [(5, "5 wavelets, and the array has 4"), (-1, "legal are 0 to 4")]
+)
 def test_more_wavelets_than_the_array_has(tmp_path, call, array, count, words):
     runner, feed, drain = streamed(tmp_path)
     runner.load()

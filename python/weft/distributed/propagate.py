@@ -156,7 +156,13 @@ def matmul(a: Any, b: Any) -> Any:
     Partial sums, which redistribute() adds up. Other pairs are redistributed first, so that the fewest bytes move. Raises ShapeError `distributed.matmul`.
     """
     both = isinstance(a, ShardedArray) and isinstance(b, ShardedArray)
-    if not both or a.mesh is not b.mesh or len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
+    if (
+        not both
+        or a.mesh is not b.mesh
+        or len(a.shape) != 2
+        or len(b.shape) != 2
+        or a.shape[1] != b.shape[0]
+    ):
         raise error(
             weft.ShapeError,
             "distributed.matmul",

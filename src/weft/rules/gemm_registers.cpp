@@ -161,8 +161,30 @@ void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& fact
 
 namespace {
 
-void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Facts& facts,
-                std::optional<BlockRef> finish) {
+/// Elements that a thread copies at once: `most` where the copied part has runs of whole vectors,
+/// else one: a vector with elements of two runs would be put together by reads that nothing runs
+/// beside.
+std::int64_t vector_of(const Schedule& sch, BlockRef copy, const std::vector<LoopRef>& axes,
+                       std::int64_t most) {
+  const ir::Buffer& from = schedule::find_block(sch.mod(), copy)->realize()->block->reads[0].buffer;
+  std::int64_t run = 1;
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    std::int64_t extent = 0, whole = 0;
+    if (!ir::is_const_int(schedule::find_loop(sch.mod(), axes[i])->loop()->extent, &extent))
+      return 1;
+    run *= extent;
+    const std::size_t axis = from->shape.size() - (axes.size() - i);
+    if (axes.size() > from->shape.size() || !ir::is_const_int(from->shape[axis], &whole) ||
+        whole != extent)
+      break;
+  }
+  return run % most == 0 ? most : 1;
+}
+
+/// Bytes of shared memory that the steps ask for.
+std::int64_t take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Facts& facts,
+                        std::optional<BlockRef> finish) {
+  std::int64_t bytes = 0;
   const BlockRef block = nest.block;
   const std::size_t operands = nest.node->reads.size();
   if (finish) sch.set_scope(block, 0, "local");
@@ -187,18 +209,28 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
   sch.bind(together, "threadIdx.x");
   sch.reverse_compute_at(store, together);
   if (d.shared) {
+    std::vector<BlockRef> copies;
     for (std::size_t i = 0; i < operands; ++i) {
       // Other readers of the operand are outside of this tile: the copy is for this block alone.
-      const BlockRef copy = sch.cache_read(block, static_cast<std::int64_t>(i), "shared", {block});
-      sch.compute_at(copy, step, true);
+      copies.push_back(sch.cache_read(block, static_cast<std::int64_t>(i), "shared", {block}));
+      sch.compute_at(copies.back(), step, true);
+    }
+    // Cut after all are in place: what a cut copy covers is harder to prove.
+    for (std::size_t i = 0; i < operands; ++i) {
+      const BlockRef copy = copies[i];
       const std::vector<LoopRef> all = sch.get_loops(copy);
       const auto from = std::find(all.begin(), all.end(), step);
       const std::vector<LoopRef> axes(from + 1, all.end());
+      const std::int64_t vector = vector_of(sch, copy, axes, d.vector);
       const LoopRef fetch = axes.size() > 1 ? sch.fuse(axes) : axes[0];
+      std::int64_t elements = 0;
+      if (!ir::is_const_int(schedule::find_loop(sch.mod(), fetch)->loop()->extent, &elements))
+        elements = facts.shared_bytes();
+      bytes += (d.ahead + 1) * elements * nest.node->reads[i].buffer->dtype.total_bytes();
       const auto cut =
-          sch.split(fetch, {std::nullopt, factor(product_of(d.threads)), factor(d.vector)});
+          sch.split(fetch, {std::nullopt, factor(product_of(d.threads)), factor(vector)});
       sch.bind(cut[1], "threadIdx.x");
-      if (d.vector > 1) sch.vectorize(cut[2]);
+      if (vector > 1) sch.vectorize(cut[2]);
     }
   }
   if (d.unroll && product_of(d.terms) * product_of(d.each) <= kMostUnrolled)
@@ -213,6 +245,7 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
     if (facts.copies_ahead())
       sch.annotate(step, "software_pipeline_async_stages", std::move(copies));
   }
+  return bytes;
 }
 
 }  // namespace
@@ -220,9 +253,18 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
 bool schedule_gemm_registers(Schedule& sch, const Nest& nest, const RegisterTile& tile,
                              const Facts& facts, std::optional<BlockRef> finish) {
   const Schedule before = sch;
-  if (finish && attempt([&] { take_steps(sch, nest, tile, facts, finish); })) return true;
+  RegisterTile fits = tile;
+  auto taken = [&](std::optional<BlockRef> with) {
+    // Windows of ragged images may reach further than shared memory does.
+    while (take_steps(sch, nest, fits, facts, with) > facts.shared_bytes()) {
+      sch = before;
+      if (fits.ahead > 0) --fits.ahead;
+      else fits.shared = false;
+    }
+  };
+  if (finish && attempt([&] { taken(finish); })) return true;
   sch = before;
-  take_steps(sch, nest, tile, facts, std::nullopt);
+  taken(std::nullopt);
   return false;
 }
 

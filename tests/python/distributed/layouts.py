@@ -103,7 +103,13 @@ def check(dtype, shape):
     number = placed(np.asarray(every[r].reshape(-1)[0]), dtype)
     firsts = [np.asarray(a.reshape(-1)[0]) for a in every]
     for op in operations(dtype):
-        same(dist.all_reduce(number, op), combined(firsts, op, dtype), dtype, (dtype, "number", op), 1e-6)
+        same(
+            dist.all_reduce(number, op),
+            combined(firsts, op, dtype),
+            dtype,
+            (dtype, "number", op),
+            1e-6,
+        )
     same(dist.all_gather(number), np.stack(firsts), dtype, (dtype, "number"))
     same(dist.broadcast(number, n - 1), firsts[n - 1], dtype, (dtype, "number"))
 

@@ -9,7 +9,9 @@ import numpy as np
 def memcpy_view(arr: np.ndarray, datatype=None, *, dtype=None) -> np.ndarray:
     """`arr` of 32-bit words seen as `datatype`: the words themselves, or their low halves (bytes) for 16-bit (8-bit) types."""
     if datatype is None and dtype is None:
-        raise TypeError("memcpy_view wants the type of the elements: memcpy_view(words, np.float16)")
+        raise TypeError(
+            "memcpy_view wants the type of the elements: memcpy_view(words, np.float16)"
+        )
     dtype = np.dtype(dtype if datatype is None else datatype)
     if arr.dtype.itemsize != 4:
         raise ValueError(f"memcpy_view wants 32-bit words, not {arr.dtype}")
