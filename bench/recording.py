@@ -40,7 +40,9 @@ def processor():
     flags = facts.get("flags", "").split()
     vectors = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "no AVX2"
     name = facts.get("model name", platform.machine())
-    family = f"family {facts['cpu family']}, model {facts['model']}, " if "cpu family" in facts else ""
+    family = (
+        f"family {facts['cpu family']}, model {facts['model']}, " if "cpu family" in facts else ""
+    )
     return f"{os.cpu_count()} cores of {name} ({family}{vectors})"
 
 

@@ -26,7 +26,9 @@ record.row("odd", "five", absent="no | such call")
 def recorded(tmp_path, end="", name="turns.json"):
     environment = {"WEFT_RECORD": str(tmp_path / name), "WEFT_COMMIT": "0123abcd"}
     source = PROGRAM.format(bench=str(ROOT / "bench"), end=end)
-    return subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", source], env=environment, capture_output=True, text=True
+    )
 
 
 def test_a_row_has_the_better_rival_and_facts(tmp_path):
@@ -49,20 +51,35 @@ def test_a_run_that_is_ended_keeps_its_rows(tmp_path):
 
 def test_without_the_variable_nothing_is_written(tmp_path):
     source = PROGRAM.format(bench=str(ROOT / "bench"), end="record.write()")
-    done = subprocess.run([sys.executable, "-c", source], env={}, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", source], env={}, cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.iterdir())
 
 
 def test_the_page_says_what_is_short_and_the_distribution(tmp_path):
     recorded(tmp_path)
-    figures = [dict(subject="Parts", line="a | b", asked="1", measured="2", command="`c`", date="2026-11-30", machine="m")]
+    figures = [
+        dict(
+            subject="Parts",
+            line="a | b",
+            asked="1",
+            measured="2",
+            command="`c`",
+            date="2026-11-30",
+            machine="m",
+        )
+    ]
     (tmp_path / "figures.json").write_text(json.dumps(figures))
     lines = TOOL["page"](tmp_path).splitlines()
     # Of 0.5, 4 and 2 the mean is 1.587, which is enough; the least is not. Of the odd group the mean is 2.
     assert "| even | 2 | 1.41 | 0.5 | 0 | 1 | 0 | 0 | 0 | 0 | 1 |  |  |" in lines
     assert "| odd | 1 | 2 | 2 | 0 | 0 | 0 | 0 | 0 | 0 | 1 | mean 3 | **short** (mean) |" in lines
-    assert "| all | 3 | 1.59 | 0.5 | 0 | 1 | 0 | 0 | 0 | 0 | 2 | least 0.8, mean 1 | **short** (least) |" in lines
+    assert (
+        "| all | 3 | 1.59 | 0.5 | 0 | 1 | 0 | 0 | 0 | 0 | 2 | least 0.8, mean 1 | **short** (least) |"
+        in lines
+    )
     assert "| two | even | 2 | a 3, b 1 | 0.5 |" in lines
     assert "Absent: five (no | such call)." in lines
     assert any(line.startswith("| a \\| b | 1 | 2 |") for line in lines)
@@ -70,7 +87,9 @@ def test_the_page_says_what_is_short_and_the_distribution(tmp_path):
 
 
 def test_the_page_is_what_the_records_make():
-    done = subprocess.run([sys.executable, str(ROOT / "tools/benchmarks"), "--check"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools/benchmarks"), "--check"], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout
 
 

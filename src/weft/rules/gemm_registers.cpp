@@ -45,6 +45,28 @@ std::optional<Sides> sides_of(const Nest& nest) {
   return out;
 }
 
+/// Threads and results of each along one side.
+struct Cut {
+  std::int64_t threads, each;
+};
+
+/// Of at most `most` along `extent`: powers of two; where these leave a remainder and `divisors`
+/// are wanted, the divisors that make the largest tile, unless that is less than half of theirs.
+Cut cut_of(std::int64_t extent, const Cut& most, bool divisors) {
+  Cut powers{std::min(most.threads, power_below(extent)), 1};
+  powers.each = std::min(most.each, power_below(extent / powers.threads));
+  if (!divisors || extent % (powers.threads * powers.each) == 0) return powers;
+  Cut best{1, 1};
+  for (std::int64_t threads = std::min(most.threads, extent); threads > 0; --threads) {
+    if (extent % threads != 0) continue;
+    for (std::int64_t each = std::min(most.each, extent / threads); each > 0; --each) {
+      if (extent / threads % each == 0 && threads * each > best.threads * best.each)
+        best = {threads, each};
+    }
+  }
+  return 2 * best.threads * best.each < powers.threads * powers.each ? powers : best;
+}
+
 std::int64_t product_of(const std::vector<std::int64_t>& all) {
   std::int64_t out = 1;
   for (std::int64_t n : all) out *= n;
@@ -94,16 +116,11 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
   const std::int64_t m = nest.spatial[sides->rows].extent, n = nest.spatial[sides->columns].extent;
   const std::int64_t batches = nest.results / (m * n);
   // The largest tile that gives processors one or two groups each; else the smallest.
-  struct Side {
-    std::int64_t threads, each;
-  };
-  constexpr Side kRows[] = {{16, 8}, {8, 8}, {8, 4}}, kColumns[] = {{16, 8}, {16, 4}, {16, 2}};
+  constexpr Cut kRows[] = {{16, 8}, {8, 8}, {8, 4}}, kColumns[] = {{16, 8}, {16, 4}, {16, 2}};
   for (std::size_t i = 0; i < std::size(kRows); ++i) {
-    const Side r = kRows[i], c = kColumns[i];
-    out.threads[sides->rows] = std::min(r.threads, power_below(m));
-    out.threads[sides->columns] = std::min(c.threads, power_below(n));
-    out.each[sides->rows] = std::min(r.each, power_below(m / out.threads[sides->rows]));
-    out.each[sides->columns] = std::min(c.each, power_below(n / out.threads[sides->columns]));
+    const Cut r = cut_of(m, kRows[i], remainders), c = cut_of(n, kColumns[i], remainders);
+    out.threads[sides->rows] = r.threads, out.each[sides->rows] = r.each;
+    out.threads[sides->columns] = c.threads, out.each[sides->columns] = c.each;
     if (product_of(out.threads) > facts.threads()) continue;
     const std::int64_t groups =
         batches * ceil_div(m, r.threads * r.each) * ceil_div(n, c.threads * c.each);
