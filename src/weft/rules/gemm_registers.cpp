@@ -138,6 +138,8 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
   out.ahead = facts.copies_ahead() ? 2 : 0;
   out.unroll = divides(nest, out);
   if (!out.unroll && !remainders) return std::nullopt;
+  // A copy of what lies within the edges is not proved to hold all that is read there.
+  out.shared = out.unroll;
   return out;
 }
 
