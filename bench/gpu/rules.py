@@ -122,9 +122,7 @@ def convolution(images, channels, results, size, window, step, groups, dtype="fl
     each, per = channels // groups, results // groups
     x = te.placeholder((images, channels, *inner), dtype, name="X")
     w = te.placeholder((results, each, window, window), dtype, name="W")
-    axes = [
-        te.reduce_axis((0, e), name=s) for e, s in ((each, "c"), (window, "p"), (window, "q"))
-    ]
+    axes = [te.reduce_axis((0, e), name=s) for e, s in ((each, "c"), (window, "p"), (window, "q"))]
 
     def body(b, o, i, j):
         c, p, q = axes

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "weft/base/integers.h"
+#include "weft/ir/build.h"
 #include "weft/ir/reduction_pattern.h"
 #include "weft/ir/visit.h"
 #include "weft/schedule/tree.h"
@@ -25,24 +27,35 @@ std::int64_t power_below(std::int64_t n) {
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(1, n))));
 }
 
-/// The two spatial loops of a tile: columns are the innermost one that is long enough, rows the
-/// longest other one.
+/// The spatial loops of a tile, innermost first: columns are those with which the same operands
+/// move as with the innermost loop, rows those of the other operands, of several kinds the most.
 struct Sides {
-  std::size_t rows = 0, columns = 0;
+  std::vector<std::size_t> rows, columns;
 };
-std::optional<Sides> sides_of(const Nest& nest) {
-  std::optional<Sides> out;
-  for (std::size_t i = nest.spatial.size(); i-- > 0 && !out;) {
-    if (nest.spatial[i].extent >= kLeastSide) out = Sides{i, i};
-  }
-  if (!out) return out;
-  for (std::size_t i = 0; i < nest.spatial.size(); ++i) {
-    if (i != out->columns &&
-        (out->rows == out->columns || nest.spatial[i].extent > nest.spatial[out->rows].extent))
-      out->rows = i;
-  }
-  if (out->rows == out->columns || nest.spatial[out->rows].extent < kLeastSide) return std::nullopt;
+
+std::int64_t length(const Nest& nest, const std::vector<std::size_t>& side) {
+  std::int64_t out = 1;
+  for (std::size_t i : side) out *= nest.spatial[i].extent;
   return out;
+}
+
+std::optional<Sides> sides_of(const Nest& nest) {
+  std::vector<std::vector<std::size_t>> kinds;
+  for (std::size_t i = nest.spatial.size(); i-- > 0;) {
+    const std::vector<bool>& moves = nest.spatial[i].moves;
+    if (nest.spatial[i].extent == 1 || std::count(moves.begin(), moves.end(), false) == 0) continue;
+    const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) {
+      return nest.spatial[kind[0]].moves == moves;
+    });
+    if (same == kinds.end()) kinds.push_back({i});
+    else same->push_back(i);
+  }
+  if (kinds.size() < 2) return std::nullopt;
+  const auto rows = std::max_element(
+      kinds.begin() + 1, kinds.end(),
+      [&](const auto& a, const auto& b) { return length(nest, a) < length(nest, b); });
+  if (length(nest, *rows) < kLeastSide || length(nest, kinds[0]) < kLeastSide) return std::nullopt;
+  return Sides{*rows, kinds[0]};
 }
 
 /// Threads and results of each along one side.
@@ -57,7 +70,7 @@ Cut cut_of(std::int64_t extent, const Cut& most, bool divisors) {
   powers.each = std::min(most.each, power_below(extent / powers.threads));
   if (!divisors || extent % (powers.threads * powers.each) == 0) return powers;
   Cut best{1, 1};
-  for (std::int64_t threads = std::min(most.threads, extent); threads > 0; --threads) {
+  for (std::int64_t threads = std::min(most.threads * 3 / 2, extent); threads > 0; --threads) {
     if (extent % threads != 0) continue;
     for (std::int64_t each = std::min(most.each, extent / threads); each > 0; --each) {
       if (extent / threads % each == 0 && threads * each > best.threads * best.each)
@@ -65,6 +78,22 @@ Cut cut_of(std::int64_t extent, const Cut& most, bool divisors) {
     }
   }
   return 2 * best.threads * best.each < powers.threads * powers.each ? powers : best;
+}
+
+/// The loops of a side take what is left of `most`, as far as those inside them are covered; but
+/// for the innermost one only divisors.
+void cut_side(RegisterTile& tile, const Nest& nest, const std::vector<std::size_t>& side, Cut most,
+              bool divisors) {
+  for (std::size_t i : side) tile.threads[i] = tile.each[i] = 1;
+  for (std::size_t i : side) {
+    const std::int64_t extent = nest.spatial[i].extent;
+    const Cut cut = cut_of(extent, most, divisors);
+    if (i != side[0] && extent % (cut.threads * cut.each) != 0) return;
+    tile.threads[i] = cut.threads, tile.each[i] = cut.each;
+    most = {std::max<std::int64_t>(1, most.threads / cut.threads),
+            std::max<std::int64_t>(1, most.each / cut.each)};
+    if (cut.threads * cut.each != extent) return;
+  }
 }
 
 std::int64_t product_of(const std::vector<std::int64_t>& all) {
@@ -113,17 +142,15 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
   RegisterTile out;
   out.threads.assign(nest.spatial.size(), 1);
   out.each.assign(nest.spatial.size(), 1);
-  const std::int64_t m = nest.spatial[sides->rows].extent, n = nest.spatial[sides->columns].extent;
-  const std::int64_t batches = nest.results / (m * n);
   // The largest tile that gives processors one or two groups each; else the smallest.
   constexpr Cut kRows[] = {{16, 8}, {8, 8}, {8, 4}}, kColumns[] = {{16, 8}, {16, 4}, {16, 2}};
   for (std::size_t i = 0; i < std::size(kRows); ++i) {
-    const Cut r = cut_of(m, kRows[i], remainders), c = cut_of(n, kColumns[i], remainders);
-    out.threads[sides->rows] = r.threads, out.each[sides->rows] = r.each;
-    out.threads[sides->columns] = c.threads, out.each[sides->columns] = c.each;
+    cut_side(out, nest, sides->rows, kRows[i], remainders);
+    cut_side(out, nest, sides->columns, kColumns[i], remainders);
     if (product_of(out.threads) > facts.threads()) continue;
-    const std::int64_t groups =
-        batches * ceil_div(m, r.threads * r.each) * ceil_div(n, c.threads * c.each);
+    std::int64_t groups = 1;
+    for (std::size_t k = 0; k < nest.spatial.size(); ++k)
+      groups *= ceil_div(nest.spatial[k].extent, out.threads[k] * out.each[k]);
     if (2 * groups >= 3 * facts.processors()) break;
   }
   if (product_of(out.threads) > facts.threads()) return std::nullopt;
@@ -146,9 +173,14 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
 void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& facts,
                          const Questions& questions) {
   const auto sides = sides_of(nest);
+  const auto of_side = [&](std::size_t i) {
+    return std::count(sides->rows.begin(), sides->rows.end(), i) +
+               std::count(sides->columns.begin(), sides->columns.end(), i) >
+           0;
+  };
   std::int64_t threads = facts.threads(), results = kMostResults;
   for (std::size_t i = nest.spatial.size(); i-- > 0;) {
-    const bool side = i == sides->rows || i == sides->columns;
+    const bool side = of_side(i);
     const std::int64_t extent = nest.spatial[i].extent;
     if (extent == 1 || (!side && i + 2 < nest.spatial.size())) continue;
     const std::string k = std::to_string(i);
@@ -179,6 +211,21 @@ void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& fact
 }
 
 namespace {
+
+/// Elements of a copy that lie beside each other in the operand.
+std::int64_t run_of(const Schedule& sch, BlockRef copy, const std::vector<LoopRef>& axes) {
+  const auto path = schedule::find_block(sch.mod(), copy);
+  const ir::Exprs& shape = path->realize()->block->reads[0].buffer->shape;
+  std::int64_t run = 1;
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    std::int64_t extent = 0, whole = 0;
+    if (!ir::is_const_int(schedule::find_loop(sch.mod(), axes[i])->loop()->extent, &extent)) break;
+    run *= extent;
+    if (axes.size() != shape.size() || !ir::is_const_int(shape[i], &whole) || whole != extent)
+      break;
+  }
+  return run;
+}
 
 void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Facts& facts,
                 std::optional<BlockRef> finish) {
@@ -213,11 +260,12 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
       const std::vector<LoopRef> all = sch.get_loops(copy);
       const auto from = std::find(all.begin(), all.end(), step);
       const std::vector<LoopRef> axes(from + 1, all.end());
+      const std::int64_t vector = std::gcd(run_of(sch, copy, axes), d.vector);
       const LoopRef fetch = axes.size() > 1 ? sch.fuse(axes) : axes[0];
       const auto cut =
-          sch.split(fetch, {std::nullopt, factor(product_of(d.threads)), factor(d.vector)});
+          sch.split(fetch, {std::nullopt, factor(product_of(d.threads)), factor(vector)});
       sch.bind(cut[1], "threadIdx.x");
-      if (d.vector > 1) sch.vectorize(cut[2]);
+      if (vector > 1) sch.vectorize(cut[2]);
     }
   }
   if (d.unroll && product_of(d.terms) * product_of(d.each) <= kMostUnrolled)
