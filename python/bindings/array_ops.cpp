@@ -540,6 +540,10 @@ void bind_array_ops(nb::module_& m) {
   m.def("_argsort", [](const NDArray& x, int axis, bool descending) {
     return unlocked([&] { return argsort(x, axis, descending); });
   });
+  m.def("_run_values",
+        [](const NDArray& x) { return unlocked([&] { return grid_run_values(x); }); });
+  m.def("_run_bounds",
+        [](const NDArray& x) { return unlocked([&] { return grid_run_bounds(x); }); });
   m.def("_run_starts",
         [](const NDArray& x) { return unlocked([&] { return grid_run_starts(x); }); });
   m.def("_topk", [](const NDArray& x, std::int64_t k, int axis, bool largest) {

@@ -235,7 +235,11 @@ class _Search:
             self._wasted += more
             if found is None:
                 continue
-            trial = Trial(found[0], trace=str(found[1].trace.as_json()))
+            try:
+                trial = Trial(found[0], trace=str(found[1].trace.as_json()))
+            except weft.Error as reason:  # steps that nobody could repeat
+                warnings.warn(str(reason), RuntimeWarning, stacklevel=3)
+                return self._taken(Trial(found[0], failure=reason.code), None)
             if found[0]["sketch"] == "rules" and trial.trace in self._traces:  # the same steps
                 self._known.add(trial.key)
                 self._wasted += 1

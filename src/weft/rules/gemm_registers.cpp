@@ -212,23 +212,29 @@ void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& fact
 
 namespace {
 
-/// Elements of a copy that lie beside each other in the operand.
-std::int64_t run_of(const Schedule& sch, BlockRef copy, const std::vector<LoopRef>& axes) {
-  const auto path = schedule::find_block(sch.mod(), copy);
-  const ir::Exprs& shape = path->realize()->block->reads[0].buffer->shape;
+/// Elements that a thread copies at once, `most` at most, of runs of whole vectors: a vector with
+/// elements of two runs would be put together by reads that nothing runs beside.
+std::int64_t vector_of(const Schedule& sch, BlockRef copy, const std::vector<LoopRef>& axes,
+                       std::int64_t most) {
+  const ir::Buffer& from = schedule::find_block(sch.mod(), copy)->realize()->block->reads[0].buffer;
   std::int64_t run = 1;
   for (std::size_t i = axes.size(); i-- > 0;) {
     std::int64_t extent = 0, whole = 0;
-    if (!ir::is_const_int(schedule::find_loop(sch.mod(), axes[i])->loop()->extent, &extent)) break;
+    if (!ir::is_const_int(schedule::find_loop(sch.mod(), axes[i])->loop()->extent, &extent))
+      return 1;
     run *= extent;
-    if (axes.size() != shape.size() || !ir::is_const_int(shape[i], &whole) || whole != extent)
+    const std::size_t axis = from->shape.size() - (axes.size() - i);
+    if (axes.size() > from->shape.size() || !ir::is_const_int(from->shape[axis], &whole) ||
+        whole != extent)
       break;
   }
-  return run;
+  return std::gcd(run, most);
 }
 
-void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Facts& facts,
-                std::optional<BlockRef> finish) {
+/// Bytes of shared memory that the steps ask for.
+std::int64_t take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Facts& facts,
+                        std::optional<BlockRef> finish) {
+  std::int64_t bytes = 0;
   const BlockRef block = nest.block;
   const std::size_t operands = nest.node->reads.size();
   if (finish) sch.set_scope(block, 0, "local");
@@ -260,8 +266,12 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
       const std::vector<LoopRef> all = sch.get_loops(copy);
       const auto from = std::find(all.begin(), all.end(), step);
       const std::vector<LoopRef> axes(from + 1, all.end());
-      const std::int64_t vector = std::gcd(run_of(sch, copy, axes), d.vector);
+      const std::int64_t vector = vector_of(sch, copy, axes, d.vector);
       const LoopRef fetch = axes.size() > 1 ? sch.fuse(axes) : axes[0];
+      std::int64_t elements = 0;
+      if (!ir::is_const_int(schedule::find_loop(sch.mod(), fetch)->loop()->extent, &elements))
+        elements = facts.shared_bytes();
+      bytes += (d.ahead + 1) * elements * nest.node->reads[i].buffer->dtype.total_bytes();
       const auto cut =
           sch.split(fetch, {std::nullopt, factor(product_of(d.threads)), factor(vector)});
       sch.bind(cut[1], "threadIdx.x");
@@ -280,6 +290,7 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
     if (facts.copies_ahead())
       sch.annotate(step, "software_pipeline_async_stages", std::move(copies));
   }
+  return bytes;
 }
 
 }  // namespace
@@ -287,9 +298,18 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
 bool schedule_gemm_registers(Schedule& sch, const Nest& nest, const RegisterTile& tile,
                              const Facts& facts, std::optional<BlockRef> finish) {
   const Schedule before = sch;
-  if (finish && attempt([&] { take_steps(sch, nest, tile, facts, finish); })) return true;
+  RegisterTile fits = tile;
+  auto taken = [&](std::optional<BlockRef> with) {
+    // Windows of ragged images may reach further than shared memory does.
+    while (take_steps(sch, nest, fits, facts, with) > facts.shared_bytes()) {
+      sch = before;
+      if (fits.ahead > 0) --fits.ahead;
+      else fits.shared = false;
+    }
+  };
+  if (finish && attempt([&] { taken(finish); })) return true;
   sch = before;
-  take_steps(sch, nest, tile, facts, std::nullopt);
+  taken(std::nullopt);
   return false;
 }
 
