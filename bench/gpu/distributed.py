@@ -171,7 +171,7 @@ def scaling(name, group, sync, make, rival, array):
     first = time.perf_counter() - begun
     ours = []
     for size in (None, *BUCKETS):
-        shared = dist.DataParallel(make().to(device), bucket_bytes=size)
+        shared = dist.DataParallel(make().to(device), **({"bucket_bytes": size} if size else {}))
         ours.append(stepper(shared, optim.SGD(shared.parameters(), lr=1e-4), x))
     t = torch.from_numpy(array).cuda()
     torch.manual_seed(0)

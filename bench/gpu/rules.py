@@ -117,6 +117,55 @@ def maps():
         )
 
 
+def convolution(images, channels, results, size, window, step, groups, dtype="float32"):
+    inner = [window + (e - 1) * step for e in size]
+    each, per = channels // groups, results // groups
+    x = te.placeholder((images, channels, *inner), dtype, name="X")
+    w = te.placeholder((results, each, window, window), dtype, name="W")
+    axes = [te.reduce_axis((0, e), name=s) for e, s in ((each, "c"), (window, "p"), (window, "q"))]
+
+    def body(b, o, i, j):
+        c, p, q = axes
+        at = o // per * each + c if groups > 1 else c
+        return te.sum(x[b, at, i * step + p, j * step + q] * w[o, c, p, q], axis=axes)
+
+    return te.create_prim_func([x, w, te.compute((images, results, *size), body, name="Y")])
+
+
+def windows():
+    for images, channels, results, size, window, step, groups in [
+        (8, 64, 64, (56, 56), 3, 1, 1),
+        (8, 64, 64, (57, 57), 3, 1, 1),
+        (4, 37, 53, (61, 43), 5, 1, 1),
+        (8, 128, 128, (28, 28), 3, 2, 1),
+        (16, 256, 256, (14, 14), 3, 1, 1),
+        (32, 512, 512, (7, 7), 3, 1, 1),
+        (8, 96, 96, (56, 56), 3, 1, 96),
+        (8, 3, 64, (112, 112), 7, 2, 1),
+        (1, 16, 16, (500, 333), 3, 1, 1),
+    ]:
+        f = convolution(images, channels, results, size, window, step, groups)
+        module = weft.build(f, target="cuda:0", tuned=False)
+        inner = [window + (e - 1) * step for e in size]
+        a = torch.randn(images, channels, *inner, device="cuda")
+        k = torch.randn(results, channels // groups, window, window, device="cuda")
+        y = torch.empty(images, results, *size, device="cuda")
+        A, K, Y = map(weft.from_dlpack, (a, k, y))
+        conv = torch.nn.functional.conv2d
+        module["main"](A, K, Y)
+        DEVICE.synchronize()
+        want = conv(a.double(), k.double(), stride=step, groups=groups)
+        error = float((y.double() - want).norm() / want.norm())
+        assert error < 1e-5, error
+        row(
+            f"{images}x{channels}x{size} to {results}, {window} by {step}, groups {groups}; {module.notes[0][:40]}",
+            4 * (a.numel() + y.numel()),
+            lambda: conv(a, k, stride=step, groups=groups),
+            build=lambda: module["main"](A, K, Y),
+            array=lambda: weft.nn.functional.conv2d(A, K, stride=step, groups=groups),
+        )
+
+
 def first_calls():
     for n in (1000, 100_000, 10_000_000):
         w = weft.from_dlpack(torch.randn(7, n, device="cuda"))
@@ -127,6 +176,8 @@ def first_calls():
 
 
 if __name__ == "__main__":
+    torch.backends.cudnn.allow_tf32 = False
+    windows()
     first_calls()
     reductions()
     maps()

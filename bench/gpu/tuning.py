@@ -2,7 +2,8 @@
 """weft.tune on a card: seconds of a search, and what it found beside the default schedule, the best schedule by hand and PyTorch.
 
 Each search begins with an empty database. Kernels are compared in one process, in turns, with calls queued ahead; figures are medians.
-`--store FILE` writes every measured candidate, for the tests of the model.
+The last line of a case says what each search's schedule is of the fastest of all of them: "of best". `--store FILE` writes every measured
+candidate, for the tests of the model.
 """
 
 import argparse
@@ -44,6 +45,46 @@ def convolution(n, channels, kernels, size, k):
 def row_sums(n, m):
     a, r = te.placeholder((n, m), "float32", name="A"), te.reduce_axis((0, m), name="r")
     return te.create_prim_func([a, te.compute((n,), lambda i: te.sum(a[i, r], axis=r), name="B")])
+
+
+def softmax(n, m):
+    x, r, s = (
+        te.placeholder((n, m), "float32", name="X"),
+        te.reduce_axis((0, m)),
+        te.reduce_axis((0, m)),
+    )
+    top = te.compute((n,), lambda i: te.max(x[i, r], axis=r), name="top")
+    e = te.compute((n, m), lambda i, j: te.exp(x[i, j] - top[i]), name="e")
+    total = te.compute((n,), lambda i: te.sum(e[i, s], axis=s), name="total")
+    return te.create_prim_func([x, te.compute((n, m), lambda i, j: e[i, j] / total[i], name="Y")])
+
+
+def chain(n, m):
+    """tanh(x * scale + shift) * x + x in three maps, of which rules make one kernel."""
+    x = te.placeholder((n, m), "float32", name="X")
+    scale, shift = (te.placeholder((m,), "float32", name=name) for name in ("scale", "shift"))
+    a = te.compute((n, m), lambda i, j: x[i, j] * scale[j] + shift[j], name="a")
+    t = te.compute((n, m), lambda i, j: te.tanh(a[i, j]), name="t")
+    y = te.compute((n, m), lambda i, j: t[i, j] * x[i, j] + x[i, j], name="Y")
+    return te.create_prim_func([x, scale, shift, y])
+
+
+def attention(heads, n, d):
+    """softmax(q k' / sqrt(d)) v with its scores in memory: products and rows, each by its rule."""
+    q, k, v = (te.placeholder((heads, n, d), "float32", name=name) for name in "QKV")
+    c, r, s, t = (te.reduce_axis((0, e)) for e in (d, n, n, n))
+    score = te.compute(
+        (heads, n, n), lambda h, i, j: te.sum(q[h, i, c] * k[h, j, c], axis=c), name="score"
+    )
+    scaled = te.compute(
+        (heads, n, n), lambda h, i, j: score[h, i, j] * te.const(d**-0.5), name="scaled"
+    )
+    top = te.compute((heads, n), lambda h, i: te.max(scaled[h, i, r], axis=r), name="top")
+    e = te.compute((heads, n, n), lambda h, i, j: te.exp(scaled[h, i, j] - top[h, i]), name="e")
+    total = te.compute((heads, n), lambda h, i: te.sum(e[h, i, s], axis=s), name="total")
+    p = te.compute((heads, n, n), lambda h, i, j: e[h, i, j] / total[h, i], name="p")
+    y = te.compute((heads, n, d), lambda h, i, j: te.sum(p[h, i, t] * v[h, t, j], axis=t), name="Y")
+    return te.create_prim_func([q, k, v, y])
 
 
 def by_hand(n):
@@ -120,6 +161,24 @@ def cases():
         [(8, 64, 58, 58), (64, 64, 3, 3), (8, 64, 56, 56)],
         torch.nn.functional.conv2d,
     )
+    yield Case(
+        "softmax 8192 x 1000",
+        softmax(8192, 1000),
+        [(8192, 1000)] * 2,
+        lambda x: torch.softmax(x, 1),
+    )
+    yield Case(
+        "chain 4096 x 4096",
+        chain(4096, 4096),
+        [(4096, 4096), (4096,), (4096,), (4096, 4096)],
+        lambda x, scale, shift: torch.tanh(x * scale + shift) * x + x,
+    )
+    yield Case(
+        "attention float32 h16 n512 d64",
+        attention(16, 512, 64),
+        [(16, 512, 64)] * 4,
+        torch.nn.functional.scaled_dot_product_attention,
+    )
 
 
 def operations(trials):
@@ -159,7 +218,7 @@ def operations(trials):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", nargs="*", default=[""], help="beginnings of names of cases")
     parser.add_argument("--trials", type=int, nargs="*", default=[16, 64])
     parser.add_argument("--seconds", type=float, default=None)
     parser.add_argument("--store")
@@ -172,7 +231,7 @@ def main():
     print(torch.cuda.get_device_name(0), weft.device("cuda:0").limits, flush=True)
     stored = {}
     for case in cases():
-        if args.only not in case.name:
+        if not case.name.startswith(tuple(args.only)):
             continue
         schedules = {"default": case.program}
         if case.hand:
@@ -207,9 +266,13 @@ def main():
                     )
                     schedules[name] = best
         times = case.compare(schedules)
+        least = min(t for n, t in times.items() if n != "torch")
         print(
             f"{case.name}: "
-            + ", ".join(f"{n} {t:.1f} us ({times['torch'] / t:.3f})" for n, t in times.items()),
+            + ", ".join(
+                f"{n} {t:.1f} us ({times['torch'] / t:.3f} of torch, {least / t:.3f} of best)"
+                for n, t in times.items()
+            ),
             flush=True,
         )
     if args.store:

@@ -16,6 +16,9 @@
 #include "array_type.h"
 #include "direct.h"
 #include "weft/array/divisors.h"
+#include "weft/array/extreme_of_numbers.h"
+#include "weft/array/interpolate.h"
+#include "weft/array/isin.h"
 #include "weft/array/pad.h"
 #include "weft/array/repeat.h"
 #include "weft/array/running.h"
@@ -28,6 +31,7 @@
 #include "weft/elements/with_type.h"
 #include "weft/fusion/chunked.h"
 #include "weft/linalg/fft.h"
+#include "weft/linalg/least_squares.h"
 #include "weft/linalg/linalg.h"
 #include "weft/runtime/backlog.h"
 #include "weft/runtime/pool.h"
@@ -436,6 +440,13 @@ void bind_array_ops(nb::module_& m) {
       nb::arg("name"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"),
       nb::arg("dtype").none());
   m.def(
+      "_extreme_of_numbers",
+      [](bool largest, const NDArray& x, nb::handle axis, bool keepdims) {
+        const Axes axes = axes_of(axis);
+        return unlocked([&] { return extreme_of_numbers(largest, x, axes, keepdims); });
+      },
+      nb::arg("largest"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"));
+  m.def(
       "_moments",  // None where the composed form has to do
       [](int moment, const NDArray& x, nb::handle axis, bool keepdims,
          double correction) -> std::optional<NDArray> {
@@ -540,6 +551,10 @@ void bind_array_ops(nb::module_& m) {
   m.def("_argsort", [](const NDArray& x, int axis, bool descending) {
     return unlocked([&] { return argsort(x, axis, descending); });
   });
+  m.def("_run_values",
+        [](const NDArray& x) { return unlocked([&] { return grid_run_values(x); }); });
+  m.def("_run_bounds",
+        [](const NDArray& x) { return unlocked([&] { return grid_run_bounds(x); }); });
   m.def("_run_starts",
         [](const NDArray& x) { return unlocked([&] { return grid_run_starts(x); }); });
   m.def("_topk", [](const NDArray& x, std::int64_t k, int axis, bool largest) {
@@ -594,6 +609,13 @@ void bind_array_ops(nb::module_& m) {
   m.def("_running_extremes", [](const NDArray& x, int axis, bool largest) {
     return unlocked([&] { return running_extremes(x, axis, largest); });
   });
+  m.def("_is_in", [](const NDArray& x, const NDArray& values) {
+    return unlocked([&] { return is_in(x, values); });
+  });
+  m.def("_interpolate",
+        [](const NDArray& x, const NDArray& xp, const NDArray& fp, double left, double right) {
+          return unlocked([&] { return interpolate(x, xp, fp, left, right); });
+        });
   m.def("_gcd", [](const NDArray& a, const NDArray& b) {
     return unlocked([&] { return greatest_divisors(a, b); });
   });
@@ -654,6 +676,10 @@ void bind_array_ops(nb::module_& m) {
   m.def("_svd", [](const NDArray& a, bool full) {
     linalg::Svd r = linalg::svd(a, full ? linalg::SvdPart::full : linalg::SvdPart::thin);
     return nb::make_tuple(r.u, r.s, r.vh);
+  });
+  m.def("_least_squares", [](const NDArray& a, const NDArray& b, double rcond) {
+    const linalg::LeastSquares r = linalg::least_squares(a, b, rcond);
+    return nb::make_tuple(r.solution, r.sums, r.rank, r.singular_values);
   });
   m.def("_qr", [](const NDArray& a, bool complete) {
     linalg::Qr r = linalg::qr(a, complete);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "array_type.h"
+#include "weft/array/on_device.h"
 
 namespace weft::py {
 
@@ -302,6 +303,17 @@ NDArray array_from_buffer(PyObject* o, Copy copy, bool& ok) {
   return shared;
 }
 
+namespace {
+
+/// Whether elements of the host are converted before they go to the device: the fewer bytes travel,
+/// and a machine without a grid may have the new type alone.
+bool converts_first(const NDArray& array, Elem to, const Ref<Device>& device) {
+  return array.on_host() && device && device != array.device() &&
+         (elem_bytes(to) <= elem_bytes(array.elem()) || !on_device().has_grid(device));
+}
+
+}  // namespace
+
 NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Copy copy) {
   auto finish = [&](NDArray array, bool fresh) {
     if (copy == Copy::never &&
@@ -309,6 +321,8 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
       throw Error(ErrorKind::value, "array.asarray.copy",
                   cat("copy=False, but ", describe(array), " must be copied"));
     }
+    if (dtype && *dtype != array.elem() && converts_first(array, *dtype, device))
+      array = array.astype(*dtype);
     if (device && device != array.device()) {
       array = array.to(device);
       fresh = true;

@@ -3125,6 +3125,24 @@ def leaky_relu(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
 def leaky_relu(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
     """x1 where positive, else x1 x2."""
 @overload
+def maximum_number(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
+    """The larger; the other where one is NaN."""
+@overload
+def maximum_number(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
+    """The larger; the other where one is NaN."""
+@overload
+def maximum_number(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
+    """The larger; the other where one is NaN."""
+@overload
+def minimum_number(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
+    """The smaller; the other where one is NaN."""
+@overload
+def minimum_number(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
+    """The smaller; the other where one is NaN."""
+@overload
+def minimum_number(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
+    """The smaller; the other where one is NaN."""
+@overload
 def replace_nan(x1: Tensor, x2: Tensor | _ArrayLike, /) -> Tensor:
     """x1, or x2 where x1 is NaN."""
 @overload

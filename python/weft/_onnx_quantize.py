@@ -12,18 +12,10 @@ import weft
 from ._core import ArgumentError
 from ._errors import error as _error
 from ._onnx_operators import ints, windows
+from ._quantize_nodes import Node, checked
 
-LEGAL = ("Conv, BatchNormalization behind a Conv, Gemm, MatMul with weights, Relu, Clip from 0 to 6, MaxPool, averages over whole "
-         "images, Add of two activations, Flatten, Reshape to (n, all), Dropout, Identity")  # fmt: skip
-
-
-class _Node:
-    """A layer in the form of torch.fx: what it reads, and who reads it."""
-
-    def __init__(self, op, name, args):
-        self.op, self.name, self.target, self.args, self.users = op, name, name, tuple(args), {}
-        for a in args:
-            a.users[self] = None
+LEGAL = ("Conv, BatchNormalization behind a Conv, Gemm, MatMul with weights, Relu, Clip from 0 to 6, MaxPool, AveragePool, averages "
+         "over whole images, Concat of channels, Add of two activations, Flatten, Reshape to (n, all), Dropout, Identity")  # fmt: skip
 
 
 def _refuse(node, why=""):
@@ -71,8 +63,17 @@ def _pool(node, shape):
         node, SimpleNamespace(shape=shape, ndim=len(shape)), node.attributes["kernel_shape"]
     )
     if node.op == "AveragePool":
-        whole = tuple(kernel) == tuple(shape[2:]) and not any((*before, *after))
-        return ("mean", None) if whole else _refuse(node, ": it is no average over whole images")
+        padded = any((*before, *after))
+        if tuple(kernel) == tuple(shape[2:]) and not padded:
+            return "mean", None
+        if any(d != 1 for d in dilation) or (
+            padded and not node.attributes.get("count_include_pad", 0)
+        ):
+            _refuse(node, ": it divides by another number than that of the window's elements")
+        return "avg_pool", SimpleNamespace(
+            kernel_size=tuple(kernel), stride=tuple(stride), padding=_equal_pads(node, before, after),
+            ceil_mode=bool(node.attributes.get("ceil_mode", 0)),
+        )  # fmt: skip
     return "max_pool", SimpleNamespace(
         kernel_size=tuple(kernel), stride=tuple(stride), padding=_equal_pads(node, before, after),
         dilation=tuple(dilation), ceil_mode=bool(node.attributes.get("ceil_mode", 0)),
@@ -118,6 +119,13 @@ def _kind(node, graph, shapes):
         and not any(n in graph.constants for n in node.inputs)
     ):
         return "add", None
+    if node.op == "Concat" and not any(n in graph.constants for n in node.inputs):
+        axis = node.attributes["axis"] % len(shape)
+        return (
+            ("concat", None)
+            if (len(shape), axis) == (4, 1)
+            else _refuse(node, f" along axis {axis}")
+        )
     if node.op == "Reshape" and len(shapes[node.outputs[0]]) != 2:
         _refuse(node, f" to {shapes[node.outputs[0]]}")
     table = {"Relu": "relu", "GlobalAveragePool": "mean", "Flatten": "flatten", "Reshape": "flatten", "Dropout": "same", "Identity": "same"}  # fmt: skip
@@ -140,19 +148,19 @@ def nodes_of(graph, samples):
         )  # fmt: skip
     computed[first] = x.numpy()
     shapes = {name: tuple(v.shape) for name, v in computed.items()}
-    nodes = {first: _Node("placeholder", first, ())}
+    nodes = {first: Node("placeholder", first, ())}
     kinds = {nodes[first]: ("placeholder", None)}
     for node in graph.nodes:
         if node.outputs[0] not in computed:
             continue  # computes with constants
         kind = _kind(node, graph, shapes)
-        made = _Node("call_module", node.name, [nodes[n] for n in node.inputs if n in nodes])
+        made = Node("call_module", node.name, [nodes[n] for n in node.inputs if n in nodes])
         nodes[node.outputs[0]] = made
         kinds[made] = kind
-    end = _Node("output", "output", [nodes[graph.outputs[0]]])
+    end = Node("output", "output", [nodes[graph.outputs[0]]])
     kinds[end] = "output", None
     seen = {
         n: (float(np.abs(computed[name]).max(initial=0)), shapes[name][1:])
         for name, n in nodes.items()
     }
-    return [*nodes.values(), end], kinds, seen
+    return [*nodes.values(), end], kinds, checked(seen)

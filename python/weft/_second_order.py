@@ -50,17 +50,45 @@ class LBFGS(Optimizer):
     def _direction(self, g):
         """The two-loop recursion over the last steps and changes of gradients."""
         q, alphas = g, []
-        rows = [(s, y, 1.0 / float(s @ y)) for s, y in zip(self._s, self._y)]
+        rows = [(s, y, 1.0 / self._inner(s, y)) for s, y in zip(self._s, self._y)]
         for s, y, rho in reversed(rows):
-            alpha = rho * float(s @ q)
+            alpha = rho * self._inner(s, q)
             alphas.append(alpha)
             q = q - y * alpha
         if rows:
             s, y, _ = rows[-1]
-            q = q * (float(s @ y) / float(y @ y))
+            q = q * (self._inner(s, y) / self._inner(y, y))
         for (s, y, rho), alpha in zip(rows, reversed(alphas)):
-            q = q + s * (alpha - rho * float(y @ q))
+            q = q + s * (alpha - rho * self._inner(y, q))
         return -q
+
+    def _over(self, number, op="sum"):
+        """number(slice) over all elements of a row: of parameters that ranks of a job share out, over those of all ranks."""
+        from .nn.utils import _parted_over as parted_over
+
+        if not any(map(parted_over, self.params)):
+            return number(slice(None))
+        totals, at = {}, 0
+        for p in self.params:
+            groups, own = parted_over(p), number(slice(at, at + p.size)) if p.size else 0.0
+            had = totals.get(groups, 0.0)
+            totals[groups] = had + own if op == "sum" else max(had, own)
+            at += p.size
+        for groups in totals:
+            for group in groups:
+                totals[groups] = group.combined(totals[groups], op)
+        return sum(totals.values()) if op == "sum" else max(totals.values(), default=0.0)
+
+    def _inner(self, a, b):
+        return self._over(lambda part: float(a[part] @ b[part]))
+
+    def _agreed(self, loss):
+        """The loss; its mean over the ranks that share out parameters, so that all of them go on or end together."""
+        from .nn.utils import _parted_over as parted_over
+
+        for group in dict.fromkeys(g for p in self.params for g in parted_over(p)):
+            loss = group.combined(float(loss), "sum") / group.size
+        return loss
 
     def step(self, closure=None):
         """Up to max_iter steps; gives the loss before the first."""
@@ -76,14 +104,16 @@ class LBFGS(Optimizer):
         first, count = loss, 1
         lr = self.lr
         for _ in range(self.max_iter):
-            if float(weft.max(weft.abs(g))) <= self.tolerance_grad:
+            if self._over(lambda part: float(weft.max(weft.abs(g[part]))), "max") <= self.tolerance_grad:  # fmt: skip
                 break
             self._rounds += 1
             d = self._direction(g)
-            slope = float(g @ d)
+            slope = self._inner(g, d)
             if slope > -self.tolerance_change:
                 break
-            t = min(1.0, 1.0 / float(weft.sum(weft.abs(g)))) * lr if self._rounds == 1 else lr
+            t = lr
+            if self._rounds == 1:
+                t = min(1.0, 1.0 / self._over(lambda part: float(weft.sum(weft.abs(g[part]))))) * lr  # fmt: skip
             start = weft.concat([p.data.reshape(-1) for p in self.params])
             before_loss, before = float(loss), g
             if self.line_search_fn is None:
@@ -94,9 +124,9 @@ class LBFGS(Optimizer):
                 t, loss, g, more = self._search(start, d, t, before_loss, slope, evaluated)
                 count += more
             y, s = g - before, d * t
-            if float(y @ s) > 1e-10:
+            if self._inner(y, s) > 1e-10:
                 self._s, self._y = [*self._s, s][-self.history_size :], [*self._y, y][-self.history_size :]  # fmt: skip
-            small = float(weft.max(weft.abs(s))) <= self.tolerance_change
+            small = self._over(lambda part: float(weft.max(weft.abs(s[part]))), "max") <= self.tolerance_change  # fmt: skip
             if (
                 small
                 or abs(float(loss) - before_loss) < self.tolerance_change
@@ -109,7 +139,7 @@ class LBFGS(Optimizer):
         def run():
             with weft.enable_grad():
                 loss = closure()
-            return loss, self._flat_gradient()
+            return self._agreed(loss), self._flat_gradient()
 
         return run
 
@@ -119,7 +149,7 @@ class LBFGS(Optimizer):
         for k in range(25):
             self._move(start, d, t)
             found, g = evaluated()
-            steep = float(g @ d)
+            steep = self._inner(g, d)
             if float(found) > loss + 1e-4 * t * slope or steep > -0.9 * slope:
                 high = t
             elif steep < 0.9 * slope:

@@ -22,7 +22,13 @@ def _tuned_program_refused(*request):
     array_program_refused(*request)
 
 
-_core.set_tuned_programs(_tuned_program, _tuned_program_refused)
+def _tuned_decision(*request):
+    from .tuning.best import array_decision
+
+    return array_decision(*request)
+
+
+_core.set_tuned_programs(_tuned_program, _tuned_program_refused, _tuned_decision)
 
 
 class TimeResult:

@@ -38,6 +38,12 @@ class Layer:
     reference: object
     macs: int = 0
     key: tuple = ()  # layers of one key are one program
+    takes: tuple = ()  # shapes in which it reads its inputs; none: their own
+
+    def taken(self, values):
+        """Its inputs among the activations."""
+        found = [values[i] for i in self.inputs]
+        return [v.reshape(s) for v, s in zip(found, self.takes)] if self.takes else found
 
 
 def _blocks(c, block):
@@ -114,7 +120,7 @@ class Net:
         for layer, (_, target, reason) in zip(self.layers, places):
             module = self._built[layer.name][0]
             place = devices.setdefault(target, weft.device(target))
-            taken = [values[i] for i in layer.inputs]
+            taken = layer.taken(values)
             arrays = [taken[0], *layer.constants, *taken[1:]]  # X, W, bias, residual
             arguments = [weft.asarray(np.ascontiguousarray(a), device=place) for a in arrays]
             result = weft.asarray(np.zeros(layer.shape, layer.dtype), device=place)
@@ -130,7 +136,7 @@ class Net:
         """The same network in NumPy."""
         values = {"image": image}
         for layer in self.layers:
-            values[layer.name] = layer.reference(*(values[i] for i in layer.inputs))
+            values[layer.name] = layer.reference(*layer.taken(values))
         self.expected = values
         return values[self.layers[-1].name]
 

@@ -366,23 +366,56 @@ def conv2d_packed(
     return te.create_prim_func([t for t in (x, weights, b, r, out) if t is not None])
 
 
+def framed(x: _Any, pad: int, value: int) -> _Any:
+    """The images x[n, c, h, w], int8, with `pad` rows and columns of a value on each side; x for none."""
+    if not pad:
+        return x
+    n, c, h, w = x.shape
+    return te.compute(
+        (n, c, h + 2 * pad, w + 2 * pad),
+        lambda b, o, y, z: te.if_then_else(
+            (y >= pad) & (y < h + pad) & (z >= pad) & (z < w + pad),
+            x[b, o, y - pad, z - pad],
+            te.const(value, "int8"),
+        ),
+        name="padded",
+    )
+
+
+def concatenated(
+    shapes: _Sequence[tuple[int, ...]], f: _Callable[..., _Any], dtype: str = "int8"
+) -> PrimFunc:
+    """Y = images X0, X1, ... of the shapes (n, c, h, w), int8, channels side by side. `f` gets the images' elements as int32
+    expressions; all but one of them are 0, since the channel belongs to one image."""
+    xs = [te.placeholder(s, "int8", name=f"X{k}") for k, s in enumerate(shapes)]
+    n, _, h, w = shapes[0]
+    ends = [sum(s[1] for s in shapes[: k + 1]) for k in range(len(shapes))]
+
+    wide = (n, ends[-1], h, w)
+
+    def part(x, first, end):
+        """The image among zeros: a copy of the host."""
+
+        def element(b, o, y, z):
+            inside = [o >= first] * (first > 0) + [o < end] * (end < ends[-1])
+            return te.if_then_else(te.all(*inside), x[b, o - first, y, z], te.const(0, "int8"))
+
+        return te.compute(wide, element, name=f"part_{x.name}")
+
+    parts = [part(*p) for p in zip(xs, [0, *ends], ends)] if len(xs) > 1 else xs
+    out = te.compute(
+        wide, lambda *i: f([p[i].astype("int32") for p in parts]).astype(dtype), name="joined"
+    )
+    return te.create_prim_func([*xs, out])
+
+
 def max_pool2d(
     n: int, c: int, h: int, w: int, kernel: int | tuple[int, int], stride: int, pad: int = 0
 ) -> PrimFunc:
     """Y = largest of each window of X[n, c, h, w], int8; outside the image counts as -128."""
     x = te.placeholder((n, c, h, w), "int8", name="X")
     oh, ow = ((e + 2 * pad - kernel) // stride + 1 for e in (h, w))
-    source = x
-    if pad:
-        source = te.compute(
-            (n, c, h + 2 * pad, w + 2 * pad),
-            lambda b, o, y, z: te.if_then_else(
-                (y >= pad) & (y < h + pad) & (z >= pad) & (z < w + pad),
-                x[b, o, y - pad, z - pad],
-                te.const(-128, "int8"),
-            ),
-            name="padded",
-        )
+    source = framed(x, pad, -128)
     p, q = (te.reduce_axis((0, kernel), name=name) for name in "pq")
     out = te.compute(
         (n, c, oh, ow),

@@ -12,6 +12,7 @@ an activation by an addition, a shift and a clip, which the machine does on chip
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any as _Any
@@ -23,6 +24,7 @@ from ._boundary import publish as _publish
 from . import _core, te
 from . import vta_op as op
 from ._errors import error as _error
+from ._quantize_nodes import refuse as _refuse
 from .vta_net import Layer, Net
 
 _MOST = 127  # largest magnitude of a quantised number
@@ -45,19 +47,6 @@ class _Value(NamedTuple):
     scale: float
 
 
-def _refuse(what, repair="replace the layer, or run it before or behind the quantised part"):
-    raise _error(
-        _core.ArgumentError,
-        "vta.quantize.layer",
-        what,
-        [
-            "legal: Conv2d, BatchNorm2d behind a convolution, Linear, ReLU, ReLU6, MaxPool2d, global average pools, "
-            "sums of two activations, Flatten, Dropout, Identity"
-        ],
-        help=repair,
-    )
-
-
 def _one(value, what):
     """A size that is equal in both directions."""
     pair = value if isinstance(value, tuple) else (value, value)
@@ -66,95 +55,15 @@ def _one(value, what):
     return int(pair[0])
 
 
-def _kind(node, modules):
-    """(what a node of the traced model does, its module or None)."""
-    import torch
-    from torch import nn
-
-    if node.op in ("placeholder", "output", "get_attr"):
-        return node.op, None
-    if node.op == "call_module":
-        module = modules[node.target]
-        table = [
-            (nn.Conv2d, "conv"),
-            (nn.BatchNorm2d, "norm"),
-            (nn.Linear, "linear"),
-            (nn.ReLU6, "relu6"),
-            (nn.ReLU, "relu"),
-            (nn.MaxPool2d, "max_pool"),
-            (nn.AdaptiveAvgPool2d, "mean"),
-            (nn.Flatten, "flatten"),
-            ((nn.Dropout, nn.Identity), "same"),
-        ]
-        for kinds, name in table:
-            if isinstance(module, kinds):
-                return name, module
-        _refuse(f"layer {node.target!r} is a {type(module).__name__}")
-    functional = torch.nn.functional
-    table = {
-        operator.add: "add", operator.iadd: "add", torch.add: "add", "add": "add", "add_": "add",
-        torch.relu: "relu", functional.relu: "relu", "relu": "relu", functional.relu6: "relu6",
-        torch.flatten: "flatten", "flatten": "flatten", "mean": "mean", torch.mean: "mean",
-        functional.adaptive_avg_pool2d: "mean", functional.dropout: "same", "contiguous": "same",
-    }  # fmt: skip
-    name = table.get(node.target)
-    if name is None:
-        _refuse(f"{node.name!r} calls {getattr(node.target, '__name__', node.target)}")
-    return name, None
-
-
-def _traced(model):
-    try:
-        from torch import fx
-    except ImportError as reason:
-        raise _error(
-            _core.ArgumentError,
-            "vta.quantize.torch",
-            "quantize needs PyTorch, which is not installed",
-            help="install python3-torch",
-        ) from reason
-    from torch import nn
-
-    if isinstance(model, (nn.Conv2d, nn.Linear, nn.MaxPool2d, nn.AdaptiveAvgPool2d)):
-        model = nn.Sequential(model)  # a layer by itself would be traced through
-    try:
-        return fx.symbolic_trace(model.eval())
-    except Exception as reason:  # whatever the model's own code raises
-        raise _error(
-            _core.ArgumentError,
-            "vta.quantize.trace",
-            f"the model cannot be traced: {type(reason).__name__}: {reason}",
-            help="write its forward without branches on values, as torch.fx asks",
-        ) from reason
-
-
-def _observed(traced, samples):
-    """{node: (largest magnitude, shape of one example)} over the samples."""
-    import torch
-    from torch import fx
-
-    seen = {}
-
-    class Watch(fx.Interpreter):
-        def run_node(self, n):
-            value = super().run_node(n)
-            if isinstance(value, torch.Tensor) and n.op != "get_attr":
-                seen[n] = (float(value.abs().max()), tuple(value.shape[1:]))
-            return value
-
-    with torch.no_grad():
-        Watch(traced).run(torch.as_tensor(np.asarray(samples, np.float32)))
-    return seen
-
-
 class QuantizedNet:
     """A network of int8 layers; made by `quantize`.
 
     `places`: where each layer runs. `cycles`: of the machine in the last call. `net`: the layers, a weft.vta.net.Net.
     """
 
-    def __init__(self, net: Net, scale: _Any, out_scale: _Any, shape: _Any) -> None:
+    def __init__(self, net: Net, scale: _Any, out_scale: _Any, shape: _Any, result: _Any) -> None:
         self.net, self._scale, self._out, self._shape = net, scale, out_scale, shape
+        self._result = result  # shape of one answer
         floats = "vta.accepts.dtype: numbers are float32 outside the machine"
         inner = [Place(*place) for place in net.build()]
         self.places = [
@@ -179,7 +88,7 @@ class QuantizedNet:
                 help="resize the images, or quantise the network again for this size",
             )
         rows = [run(self.quantized(image[None]))[0] * self._out for image in images]
-        return np.stack(rows).astype(np.float32)
+        return np.reshape(rows, (len(images), *self._result)).astype(np.float32)
 
     def __call__(self, images: _Any) -> _Any:
         """float32 scores of images (n, channels, rows, columns). Raises ShapeError."""
@@ -228,16 +137,18 @@ def _ratio(value):
     return min(_FACTOR, round(value * 2**shift)), shift
 
 
-def _of_torch(model, samples):
-    """The nodes of a traced PyTorch model, {node: (kind, module)} and what was observed."""
-    traced = _traced(model)
-    modules = dict(traced.named_modules())
-    nodes = list(traced.graph.nodes)
-    return nodes, {n: _kind(n, modules) for n in nodes}, _observed(traced, samples)
+def _moved(value, ratio):
+    """The value in another scale, of numbers and of expressions."""
+    factor, shift = ratio
+    return (value * factor + (1 << shift >> 1)) >> shift if shift else value * factor
+
+
+def _between(value, low, high):
+    return op.maximum(op.minimum(value, te.const(high, "int32")), te.const(low, "int32"))
 
 
 class _Quantizer:
-    """Nodes have `op`, `name`, `target`, `args` and `users`, as those of torch.fx."""
+    """Nodes are those of `_quantize_nodes`."""
 
     def __init__(self, nodes, kinds, seen, env, host):
         self.nodes, self.kinds, self.seen, self.env = nodes, kinds, seen, env
@@ -253,8 +164,9 @@ class _Quantizer:
         self.out_scale = None
 
     def scale(self, node):
-        """The smallest scale that holds what was seen."""
-        return max(self.seen[node][0], 1e-30) / _MOST
+        """The smallest scale that holds what was seen; of what is concatenated, all parts have one."""
+        joined = self.only_user(node, "concat")
+        return max(self.seen[joined or node][0], 1e-30) / _MOST
 
     def only_user(self, node, *kinds):
         """The one node that uses this one, when it does one of these things."""
@@ -272,16 +184,17 @@ class _Quantizer:
         raise AssertionError("a traced model ends with its output")
 
     def finish(self, node):
-        if not hasattr(node, "op") or node not in self.values:
-            _refuse("the model returns something else than one array")
         if self.out_scale is None:
             self.out_scale = self.values[node].scale
-        return QuantizedNet(self.net, self.values[self.input].scale, self.out_scale, self.shape)
+        scale, result = self.values[self.input].scale, self.seen[node][1]
+        return QuantizedNet(self.net, scale, self.out_scale, self.shape, result)
 
     def add_layer(self, node, func, inputs, constants, shape, dtype, reference, macs=0):
-        name = node.name
+        """`inputs`: values. A layer of its own for each node: its key is its name."""
+        name, names = node.name, tuple(v.layer for v in inputs)
+        takes = tuple((1, *v.shape) for v in inputs)
         self.net.add(
-            Layer(name, func, inputs, constants, (1, *shape), dtype, reference, macs, (name,))
+            Layer(name, func, names, constants, (1, *shape), dtype, reference, macs, (name,), takes)
         )
         return name
 
@@ -368,7 +281,7 @@ class _Quantizer:
             return np.clip(total, *clip).astype(np.int8)
 
         macs = int(np.prod(shape)) * w[0].size
-        inputs = (source.layer, *(t.layer for t in taken))
+        inputs = (source, *taken)
         name = self.add_layer(last, func, inputs, (w, bias, shifts), shape, "int8", reference, macs)
         self.values[last] = _Value(name, shape, scale)
 
@@ -378,7 +291,7 @@ class _Quantizer:
         if total is None or len(total.args) != 2:
             return None
         other = total.args[1] if total.args[0] is node else total.args[0]
-        if other not in self.values or other is node:
+        if other not in self.values or other is node or self.seen[other][1] != self.seen[node][1]:
             return None
         self.done.add(total)
         return total, self.values[other]
@@ -402,9 +315,7 @@ class _Quantizer:
             def scores(x):
                 return (x.astype(np.int64) @ w.T.astype(np.int64) + bias).astype(np.int32)
 
-            name = self.add_layer(
-                last, func, (source.layer,), (w, bias), (out,), "int32", scores, w.size
-            )
+            name = self.add_layer(last, func, (source,), (w, bias), (out,), "int32", scores, w.size)
             self.values[last] = _Value(name, (out,), 1.0)
             return
         w, bias, shifts, scale = self.weights(w, bias, source, self.scale(last))
@@ -416,7 +327,7 @@ class _Quantizer:
             return np.clip(total, *clip).astype(np.int8)
 
         name = self.add_layer(
-            last, func, (source.layer,), (w, bias, shifts), (out,), "int8", reference, w.size
+            last, func, (source,), (w, bias, shifts), (out,), "int8", reference, w.size
         )
         self.values[last] = _Value(name, (out,), scale)
 
@@ -424,28 +335,23 @@ class _Quantizer:
         if len(node.args) != 2 or any(a not in self.values for a in node.args):
             _refuse(f"{node.name!r} adds something else than two activations")
         a, b = (self.values[n] for n in node.args)
+        if a.shape != b.shape:
+            _refuse(f"{node.name!r} adds activations of shapes {a.shape} and {b.shape}")
         last, relu = self.activation(node)
         scale = self.scale(last)
         clip, moves = self.clip(relu, scale), [_ratio(v.scale / scale) for v in (a, b)]
 
-        def moved(v, ratio):
-            factor, shift = ratio
-            return (v * factor + (1 << shift >> 1)) >> shift if shift else v * factor
-
         func = op.elementwise(
             (1, *a.shape),
-            lambda x, y: op.maximum(
-                op.minimum(moved(x, moves[0]) + moved(y, moves[1]), te.const(clip[1], "int32")),
-                te.const(clip[0], "int32"),
-            ),
+            lambda x, y: _between(_moved(x, moves[0]) + _moved(y, moves[1]), *clip),
             ("int8", "int8"),
         )
 
         def reference(x, y):
-            x, y = (moved(v.astype(np.int64), n) for v, n in zip((x, y), moves))
+            x, y = (_moved(v.astype(np.int64), n) for v, n in zip((x, y), moves))
             return np.clip(x + y, *clip).astype(np.int8)
 
-        name = self.add_layer(last, func, (a.layer, b.layer), (), a.shape, "int8", reference)
+        name = self.add_layer(last, func, (a, b), (), a.shape, "int8", reference)
         self.values[last] = _Value(name, a.shape, scale)
 
     def relu(self, node, module):
@@ -459,11 +365,11 @@ class _Quantizer:
         low, high = self.clip(relu, source.scale)
         func = op.elementwise(
             (1, *source.shape),
-            lambda x: op.maximum(op.minimum(x, te.const(high, "int32")), te.const(low, "int32")),
+            lambda x: _between(x, low, high),
             ("int8",),
         )
         name = self.add_layer(
-            node, func, (source.layer,), (), source.shape, "int8",
+            node, func, (source,), (), source.shape, "int8",
             lambda x: np.clip(x, low, high).astype(np.int8),
         )  # fmt: skip
         self.values[node] = source._replace(layer=name)
@@ -494,57 +400,86 @@ class _Quantizer:
             )  # fmt: skip
 
         func = op.max_pool2d(1, *source.shape, kernel, stride, pad)
-        name = self.add_layer(node, func, (source.layer,), (), shape, "int8", reference)
+        name = self.add_layer(node, func, (source,), (), shape, "int8", reference)
         self.values[node] = _Value(name, shape, source.scale)
 
     def mean(self, node, module):
         source = self.values[node.args[0]]
-        channels, h, w = source.shape if len(source.shape) == 3 else (0, 0, 0)
-        shape = self.seen[node][1]
-        if not channels or int(np.prod(shape)) != channels:
-            _refuse(f"{node.name!r} is no average over whole images")
+        self.averages(node, source, source.shape[1:], 1, 0)
+
+    def avg_pool(self, node, module):
+        kernel, stride, pad = (
+            _one(v, f"layer {node.target!r}")
+            for v in (module.kernel_size, module.stride, module.padding)
+        )
+        if module.ceil_mode:
+            _refuse(f"layer {node.target!r} has ceil_mode")
+        self.averages(node, self.values[node.args[0]], (kernel, kernel), stride, pad)
+
+    def averages(self, node, source, kernel, stride, pad):
+        """Averages of windows; beyond the image lie zeros."""
+        channels, h, w = source.shape
+        (kh, kw), shape = kernel, self.seen[node][1]
+        whole = kernel == (h, w) and not pad
+        rows = (1, channels) if whole else (1, *shape)
         scale = self.scale(node)
         # (sum + half) * factor >> shift is the mean in the result's scale; the factor is a constant of 16 bits.
-        most = min(_FACTOR, (2**31 - 1) // ((_MOST + 1) * h * w * 2))
-        ratio = source.scale / scale / (h * w)
+        most = min(_FACTOR, (2**31 - 1) // ((_MOST + 1) * kh * kw * 2))
+        ratio = source.scale / scale / (kh * kw)
         shift = min(30, math.floor(math.log2(most / ratio)))
         factor, half = round(ratio * 2.0**shift), min(_FACTOR, round(0.5 / ratio))
         x = te.placeholder((1, channels, h, w), "int8", name="X")
-        p, q = te.reduce_axis((0, h), name="p"), te.reduce_axis((0, w), name="q")
-        total = te.compute(
-            (1, channels), lambda n, c: te.sum(x[n, c, p, q].astype("int32"), axis=[p, q]), name="total"
-        )  # fmt: skip
-        scaled = te.compute((1, channels), lambda *i: (total[i] + half) * factor, name="scaled")
+        p, q = te.reduce_axis((0, kh), name="p"), te.reduce_axis((0, kw), name="q")
+        framed = op.framed(x, pad, 0)
+
+        def window(n, c, y=0, z=0):
+            return te.sum(framed[n, c, y * stride + p, z * stride + q].astype("int32"), axis=[p, q])
+
+        if whole:
+            total = te.compute(rows, lambda n, c: window(n, c), name="total")
+        else:
+            total = te.compute(rows, lambda n, c, y, z: window(n, c, y, z), name="total")
+        scaled = te.compute(rows, lambda *i: (total[i] + half) * factor, name="scaled")
         out = te.compute(
-            (1, channels),
-            lambda *i: op.maximum(
-                op.minimum(scaled[i] >> shift, te.const(_MOST, "int32")), te.const(-_MOST, "int32")
-            ).astype("int8"),
+            rows,
+            lambda *i: _between(scaled[i] >> shift, -_MOST, _MOST).astype("int8"),
             name="mean",
         )
 
         def reference(v):
-            total = v.astype(np.int64).sum((2, 3))
+            v = np.pad(v.astype(np.int64), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+            windows = np.lib.stride_tricks.sliding_window_view(v, kernel, (2, 3))
+            total = windows[:, :, ::stride, ::stride].sum((4, 5)).reshape(rows)
             return np.clip(((total + half) * factor) >> shift, -_MOST, _MOST).astype(np.int8)
 
         func = te.create_prim_func([x, out])
-        name = self.add_layer(node, func, (source.layer,), (), (channels,), "int8", reference)
-        self.values[node] = _Value(name, (channels,), scale)
+        name = self.add_layer(node, func, (source,), (), rows[1:], "int8", reference)
+        self.values[node] = _Value(name, shape, scale)
+
+    def concat(self, node, module):
+        """Channels side by side, each part in the result's scale."""
+        parts, scale = [self.values[n] for n in node.args], self.scale(node)
+        if len({p.shape[1:] for p in parts}) != 1:
+            _refuse(f"{node.name!r} joins images of several sizes")
+        same = [math.isclose(p.scale, scale, rel_tol=1e-6) for p in parts]
+        moves = [(1, 0) if s else _ratio(p.scale / scale) for s, p in zip(same, parts)]
+
+        def joined(values):
+            moved = [v if m == (1, 0) else _moved(v, m) for v, m in zip(values, moves)]
+            return _between(functools.reduce(operator.add, moved), -_MOST, _MOST)
+
+        def reference(*values):
+            moved = [_moved(v.astype(np.int64), m) for v, m in zip(values, moves)]
+            return np.clip(np.concatenate(moved, axis=1), -_MOST, _MOST).astype(np.int8)
+
+        shape = self.seen[node][1]
+        func = op.concatenated([(1, *p.shape) for p in parts], joined)
+        name = self.add_layer(node, func, tuple(parts), (), shape, "int8", reference)
+        self.values[node] = _Value(name, shape, scale)
 
     def flatten(self, node, module):
-        source = self.values[node.args[0]]
-        if len(source.shape) == 1:  # a mean's result
-            self.values[node] = source
-            return
-        size = int(np.prod(source.shape))
-        x = te.placeholder((1, *source.shape), "int8", name="X")
-        _, h, w = source.shape
-        out = te.compute((1, size), lambda n, i: x[n, i // (h * w), i // w % h, i % w], name="flat")
-        name = self.add_layer(
-            node, te.create_prim_func([x, out]), (source.layer,), (), (size,), "int8",
-            lambda v: np.ascontiguousarray(v.reshape(1, size)),
-        )  # fmt: skip
-        self.values[node] = _Value(name, (size,), source.scale)
+        source = self.values[node.args[0]]  # the same elements in the same order
+        self.values[node] = source._replace(shape=self.seen[node][1])
 
     def same(self, node, module):
         self.values[node] = self.values[node.args[0]]
@@ -560,10 +495,22 @@ def quantize(model: _Any, samples: _Any, env: _Any, host: str = "cpu") -> Quanti
     """
     from .onnx import Graph
 
+    try:
+        samples = np.asarray(samples, np.float32)
+    except (TypeError, ValueError) as reason:
+        raise _error(
+            _core.DTypeError, "vta.quantize.samples", f"samples of type {type(samples).__name__} are no array",
+            help="pass images (n, channels, rows, columns)",
+        ) from reason  # fmt: skip
+    if samples.ndim != 4 or samples.size == 0:
+        raise _error(
+            _core.ShapeError, "vta.quantize.samples", f"samples have shape {samples.shape}",
+            ["rule: images (n, channels, rows, columns), n at least 1"], help="pass some images that the model will see",
+        )  # fmt: skip
     if isinstance(model, Graph):
         from ._onnx_quantize import nodes_of as read
     else:
-        read = _of_torch
+        from ._torch_quantize import nodes_of as read
     return _Quantizer(*read(model, samples), env, host).run()
 
 

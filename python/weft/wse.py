@@ -22,6 +22,7 @@ import numpy as np
 
 from weft._boundary import publish as _publish
 from weft._boundary import publish_classes as _publish_classes
+from weft._wse_arguments import launch_arguments
 from weft._wse_platform import (
     FP16TYPE,
     Platform,
@@ -206,19 +207,6 @@ def _words(array, what: str, writable: bool):
     return array
 
 
-_TYPES = {
-    "i1": "i8",
-    "i2": "i16",
-    "i4": "i32",
-    "i8": "i64",
-    "u1": "u8",
-    "u2": "u16",
-    "u4": "u32",
-    "u8": "u64",
-    "f2": "f16",
-    "f4": "f32",
-    "b1": "bool",
-}
 _finished: dict[str, "SdkRuntime"] = {}  # by artifact directory: what debug_util reads
 
 
@@ -313,7 +301,7 @@ class SdkRuntime:
         self._keep: dict[int, object] = {}
         self._files: dict[int, tuple] = {}  # of receive_tofile without waiting, by task
         self._layout = self._call("layout")
-        self._port_ids = {i: name for i, name in enumerate(self._layout["ports"])}
+        self._port_ids = {i: port["name"] for i, port in enumerate(self._layout["ports"])}
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None) and library is not None:  # None: Python is ending
@@ -365,13 +353,13 @@ class SdkRuntime:
             with open("sim.log", "w", encoding="utf-8") as f:
                 f.write(log)
         config = self._platform.config if self._platform else None
-        if config and config.dump_core and config.core_path:
-            self.dump_core(config.core_path)
+        if config and config.dump_core:
+            self.dump_core(config.core_path or "out.core")
 
-    def get_id(self, name: str) -> int:
-        if not isinstance(name, str):
-            raise value_error("wse.symbol.name", f"get_id takes a symbol's name, not {name!r}")
-        return self._call("get_id", {"name": name})
+    def get_id(self, symbol: str) -> int:
+        if not isinstance(symbol, str):
+            raise value_error("wse.symbol.name", f"get_id takes a symbol's name, not {symbol!r}")
+        return self._call("get_id", {"name": symbol})
 
     def memcpy_h2d(
         self,
@@ -381,7 +369,7 @@ class SdkRuntime:
         py: int,
         w: int,
         h: int,
-        l: int,
+        elem_per_pe: int,
         *,
         streaming: bool = False,
         data_type: MemcpyDataType = MemcpyDataType.MEMCPY_32BIT,
@@ -389,13 +377,13 @@ class SdkRuntime:
         nonblock: bool = False,
         _broadcast: int = 0,
     ) -> Task:
-        """Copies `src`, 32-bit words of shape [h][w][l] flattened in `order`, to symbol or color `dest` of the
+        """Copies `src`, 32-bit words of shape [h][w][elem_per_pe] flattened in `order`, to symbol or color `dest` of the
         rectangle at (px, py)."""
         return self._copy(
             "memcpy_h2d",
             dest,
             _words(src, "memcpy_h2d", False),
-            (px, py, w, h, l),
+            (px, py, w, h, elem_per_pe),
             streaming,
             data_type,
             order,
@@ -404,16 +392,32 @@ class SdkRuntime:
         )
 
     def memcpy_h2d_rowbcast(
-        self, dest: _Any, src: _Any, px: int, py: int, w: int, h: int, l: int, **how: _Any
+        self,
+        dest: _Any,
+        src: _Any,
+        px: int,
+        py: int,
+        w: int,
+        h: int,
+        elem_per_pe: int,
+        **how: _Any,
     ) -> Task:
-        """One column of data, `src` of shape [h][l], goes to every PE of its row. Options as memcpy_h2d."""
-        return self.memcpy_h2d(dest, src, px, py, w, h, l, _broadcast=1, **how)
+        """One column of data, `src` of shape [h][elem_per_pe], goes to every PE of its row. Options as memcpy_h2d."""
+        return self.memcpy_h2d(dest, src, px, py, w, h, elem_per_pe, _broadcast=1, **how)
 
     def memcpy_h2d_colbcast(
-        self, dest: _Any, src: _Any, px: int, py: int, w: int, h: int, l: int, **how: _Any
+        self,
+        dest: _Any,
+        src: _Any,
+        px: int,
+        py: int,
+        w: int,
+        h: int,
+        elem_per_pe: int,
+        **how: _Any,
     ) -> Task:
-        """One row of data, `src` of shape [w][l], goes to every PE of its column. Options as memcpy_h2d."""
-        return self.memcpy_h2d(dest, src, px, py, w, h, l, _broadcast=2, **how)
+        """One row of data, `src` of shape [w][elem_per_pe], goes to every PE of its column. Options as memcpy_h2d."""
+        return self.memcpy_h2d(dest, src, px, py, w, h, elem_per_pe, _broadcast=2, **how)
 
     def memcpy_h2d_stride(
         self,
@@ -423,13 +427,13 @@ class SdkRuntime:
         py: int,
         w: int,
         h: int,
-        l: int,
+        elem_per_pe: int,
         row_stride: int,
         col_stride: int,
         **how: _Any,
     ) -> Task | None:
         """Only the PEs at every `row_stride`-th column and `col_stride`-th row of the rectangle get data: `src` of
-        shape [columns][rows][l], flattened in `order`. Other options as memcpy_h2d."""
+        shape [columns][rows][elem_per_pe], flattened in `order`. Other options as memcpy_h2d."""
         if min(row_stride, col_stride, w, h) < 1:
             raise value_error(
                 "wse.memcpy.stride",
@@ -438,21 +442,21 @@ class SdkRuntime:
             )
         columns, rows = 1 + (w - 1) // row_stride, 1 + (h - 1) // col_stride
         words = _words(src, "memcpy_h2d_stride", False)
-        if words.size != columns * rows * l:
+        if words.size != columns * rows * elem_per_pe:
             raise value_error(
                 "wse.memcpy.size",
-                f"memcpy_h2d_stride: the array has {words.size} elements, {columns} x {rows} PEs take {l} each",
+                f"memcpy_h2d_stride: the array has {words.size} elements, {columns} x {rows} PEs take {elem_per_pe} each",
             )
         order = how.pop("order", MemcpyOrder.ROW_MAJOR)
         parts = words.reshape(
-            (columns, rows, l), order="C" if order == MemcpyOrder.ROW_MAJOR else "F"
+            (columns, rows, elem_per_pe), order="C" if order == MemcpyOrder.ROW_MAJOR else "F"
         )
         task = None
         for i in range(columns):
             for j in range(rows):
                 part = np.ascontiguousarray(parts[i, j])
                 at = (px + i * row_stride, py + j * col_stride)
-                task = self.memcpy_h2d(dest, part, *at, 1, 1, l, **how)
+                task = self.memcpy_h2d(dest, part, *at, 1, 1, elem_per_pe, **how)
         return task
 
     def memcpy_d2h(
@@ -463,7 +467,7 @@ class SdkRuntime:
         py: int,
         w: int,
         h: int,
-        l: int,
+        elem_per_pe: int,
         *,
         streaming: bool = False,
         data_type: MemcpyDataType = MemcpyDataType.MEMCPY_32BIT,
@@ -471,12 +475,12 @@ class SdkRuntime:
         nonblock: bool = False,
     ) -> Task:
         """Copies symbol or color `src` of the rectangle at (px, py) into `dest`, 32-bit words of shape
-        [h][w][l] flattened in `order`."""
+        [h][w][elem_per_pe] flattened in `order`."""
         return self._copy(
             "memcpy_d2h",
             src,
             _words(dest, "memcpy_d2h", True),
-            (px, py, w, h, l),
+            (px, py, w, h, elem_per_pe),
             streaming,
             data_type,
             order,
@@ -525,68 +529,14 @@ class SdkRuntime:
         }
         return self._issue(method, args, array, nonblock)
 
-    def launch(self, name: str | int, *args: _Any, nonblock: bool = False) -> Task:
+    def launch(self, symbol: str | int, *args: _Any, nonblock: bool = False) -> Task:
         """Runs an exported function on every PE; arguments are NumPy scalars of the declared types."""
-        if isinstance(name, str):
-            number = self.get_id(name)
+        if isinstance(symbol, str):
+            number = self.get_id(symbol)
         else:
-            number = _integer(name, "launch: the function", "wse.symbol.name")
+            number = _integer(symbol, "launch: the function", "wse.symbol.name")
         wanted = self._call("signature", {"id": number})
-        bits, types = [], []
-        for i, a in enumerate(args):
-            kind = wanted[i] if i < len(wanted) else "i32"
-            if i >= len(wanted) and not isinstance(a, np.generic):
-                raise value_error(
-                    "wse.launch.arguments",
-                    f'"{name}" takes {len(wanted)} arguments ({", ".join(wanted)}) and was given {len(args)}',
-                )
-            if isinstance(a, np.ndarray) and a.size == 1:
-                a = a.reshape(())[()]
-            number_of_its_kind = isinstance(a, (int, float, np.generic)) and (
-                kind == "bool" or not isinstance(a, (bool, np.bool_))
-            )
-            if not number_of_its_kind:
-                raise value_error(
-                    "wse.launch.type",
-                    f"argument {i} is {args[i]!r}, which is no {kind}",
-                    "dtype",
-                    help="launch(name, a, b, nonblock=False): one number for each parameter",
-                )
-            if isinstance(a, (float, np.floating)) and kind[0] != "f":
-                raise value_error(
-                    "wse.launch.type", f"argument {i} is the float {a}; {kind} is declared", "dtype"
-                )
-            if not isinstance(a, np.generic):  # plain numbers take the declared type
-                declared = np.dtype(
-                    {"bool": "b1", **{v: k for k, v in _TYPES.items()}}.get(kind, "i4")
-                )
-                try:
-                    fits = declared.kind not in "iu" or (
-                        np.iinfo(declared).min <= a <= np.iinfo(declared).max
-                    )
-                    a = declared.type(a) if fits else None
-                except (OverflowError, TypeError, ValueError):
-                    fits = False
-                if not fits:
-                    raise value_error(
-                        "wse.launch.type",
-                        f"argument {i} is {args[i]!r}, which is no {kind}",
-                        "dtype",
-                    )
-            code = _TYPES.get(a.dtype.str[1:])
-            if code is None:
-                raise value_error(
-                    "wse.launch.type", f"argument {i} has type {a.dtype}, which no PE has", "dtype"
-                )
-            raw = (
-                np.array(a)
-                .view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[a.dtype.itemsize])
-                .item()
-            )
-            if code.startswith("i"):
-                raw = int(a)
-            bits.append(raw)
-            types.append(code)
+        bits, types = launch_arguments(symbol, args, wanted)
         return self._issue(
             "launch",
             {
@@ -603,27 +553,29 @@ class SdkRuntime:
         """The older form of launch: a list of arguments."""
         return self.launch(name, *args, nonblock=nonblock)
 
-    def is_task_done(self, task: _Any) -> bool:
-        return self._call("is_task_done", {"task": _integer(task, "the task", "wse.runtime.task")})
+    def is_task_done(self, task_handle: _Any) -> bool:
+        number = _integer(task_handle, "the task", "wse.runtime.task")
+        return self._call("is_task_done", {"task": number})
 
-    def task_wait(self, task: _Any) -> None:
-        number = _integer(task, "the task", "wse.runtime.task")
+    def task_wait(self, task_handle: _Any) -> None:
+        number = _integer(task_handle, "the task", "wse.runtime.task")
         self._call("task_wait", {"task": number})
         self._write_files(number)
 
     # Streams of SdkLayout programs.
-    def get_port_id(self, name: str) -> int:
+    def get_port_id(self, port_name: str) -> int:
         for i, n in self._port_ids.items():
-            if n == str(name):
+            if n == str(port_name):
                 return i
         raise value_error(
             "wse.stream.port",
-            f'there is no port "{name}"; the program has {", ".join(self._port_ids.values()) or "none"}',
+            f'there is no port "{port_name}"; the program has {", ".join(self._port_ids.values()) or "none"}',
         )
 
     def report_port_infos(self) -> None:
-        for i, name in self._port_ids.items():
-            print(f"port {i}: {name}")
+        """Prints name, color and fabric coordinates of every port."""
+        for i, port in enumerate(self._layout["ports"]):
+            print(f"port {i}: {port['name']}, color {port['color']}, PE ({port['x']}, {port['y']})")
 
     def _port(self, port) -> str:
         if not isinstance(port, int):
@@ -635,22 +587,33 @@ class SdkRuntime:
             )
         return self._port_ids[port]
 
+    def _wavelets(self, call: str, array, n_wavelets: int | None):
+        """The words of the array that `call` moves: all, or the first `n_wavelets`."""
+        if n_wavelets is None:
+            return array
+        n = _integer(n_wavelets, f"{call}: the number of wavelets", "wse.stream.size")
+        if not 0 <= n <= array.size:
+            raise value_error(
+                "wse.stream.size",
+                f"{call}: {n} wavelets, and the array has {array.size} words; "
+                f"legal are 0 to {array.size}",
+            )
+        return array[:n]
+
     def send(
-        self, port: _Any, data: _Any, size: int | None = None, *, nonblock: bool = False
+        self, port: _Any, src: _Any, n_wavelets: int | None = None, *, nonblock: bool = False
     ) -> Task:
-        array = _words(np.ascontiguousarray(data), "send", False)
-        if size is not None:
-            array = array[:size]
+        """Sends the first `n_wavelets` 32-bit words of `src`, else all, into the program through `port`."""
+        array = self._wavelets("send", _words(np.ascontiguousarray(src), "send", False), n_wavelets)
         return self._issue(
             "send", {"port": self._port(port), "nonblock": bool(nonblock)}, array, nonblock
         )
 
     def receive(
-        self, port: _Any, data: _Any, size: int | None = None, *, nonblock: bool = False
+        self, port: _Any, dest: _Any, n_wavelets: int | None = None, *, nonblock: bool = False
     ) -> Task:
-        array = _words(data, "receive", True)
-        if size is not None:
-            array = array[:size]
+        """Takes `n_wavelets` 32-bit words, else as many as `dest` has, from the program through `port`."""
+        array = self._wavelets("receive", _words(dest, "receive", True), n_wavelets)
         return self._issue(
             "receive", {"port": self._port(port), "nonblock": bool(nonblock)}, array, nonblock
         )
@@ -686,10 +649,10 @@ class SdkRuntime:
 
     # Looking inside.
     def read_symbol(
-        self, x: int, y: int, name: str, dtype: _Any = "uint8"
+        self, x: int, y: int, symbol_name: str, dtype: _Any = "uint8"
     ) -> np.ndarray[_Any, _Any]:
         """Memory of a symbol at fabric coordinates (offsets included), as a NumPy array."""
-        found = self._call("read_symbol", {"x": int(x), "y": int(y), "name": name})
+        found = self._call("read_symbol", {"x": int(x), "y": int(y), "name": symbol_name})
         return (
             np.frombuffer(bytes.fromhex(found["bytes"]), dtype=np.uint8)
             .view(np.dtype(dtype))
@@ -702,12 +665,13 @@ class SdkRuntime:
     def program_string(self, x: int, y: int, index: int) -> str:
         return self._call("string", {"x": int(x), "y": int(y), "index": int(index)})
 
-    def coord_logical_to_physical(self, coord: _Any) -> _Any:
-        return (coord[0] + self._layout["offset_x"], coord[1] + self._layout["offset_y"])
+    def coord_logical_to_physical(self, logical_coords: _Any) -> _Any:
+        x, y = logical_coords
+        return (x + self._layout["offset_x"], y + self._layout["offset_y"])
 
-    def dump_core(self, path: str) -> None:
+    def dump_core(self, corefile: str) -> None:
         """Writes statistics and the state of waiting PEs as JSON."""
-        with open(path, "w", encoding="utf-8") as f:
+        with open(corefile, "w", encoding="utf-8") as f:
             json.dump(
                 {"stats": self.stats(), "waiting": self.waiting(), "cycles": self.cycles()},
                 f,

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 import weft
+from weft import _pointwise
 
 FLOATS = ("float32", "float64", "float16")
 EDGES = (
@@ -108,7 +109,7 @@ def test_one_float(dtype, n):
     with np.errstate(all="ignore"):
         same(
             thrice(weft.cbrt, x),
-            np.cbrt(a.astype("float64")).astype(dtype),
+            np.cbrt(a.astype("longdouble")).astype(dtype),
             1 if dtype == "float16" else 2,
         )
         same(weft.cbrt(x[::3]), weft.cbrt(weft.asarray(a[::3].copy())))
@@ -409,3 +410,62 @@ def test_padded_short_rows():
             for x, y in ((a, weft.asarray(a)), (a[::-1], weft.asarray(a)[::-1])):
                 got = weft.pad(y, widths, value=3).numpy()
                 np.testing.assert_array_equal(got, np.pad(x, widths, constant_values=3))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [1, 5, 1023, 2050])
+def test_polynomials_are_rounded_as_their_operations(n, dtype):
+    """Runs of products and sums are one step (chunked_polynomial.h), with the bits of the single operations."""
+    rng = np.random.default_rng(n)
+    x = (rng.standard_normal(n) * 3).astype(dtype)
+    x[::17], x[3::29] = np.inf, np.nan
+    y = rng.standard_normal(n).astype(dtype)
+    kind = np.dtype(dtype).type
+
+    def shapes(x, y, c):
+        powers = x * c[0] + c[1]
+        for k in c[2:]:
+            powers = powers * x + k
+        turned = c[0] + y * x
+        for k in c[1:]:
+            turned = k + x * turned
+        shared = (y * x + c[0]) * x + c[1]
+        again = (shared * x + c[2]) * x + c[3]
+        other = ((again * y + c[0]) * y + c[1]) * y + c[2]
+        return powers, turned, shared + again, other * x + (powers - turned)
+
+    for count in (4, 5, 8, 11, 23):
+        numbers = [float(np.float32(v)) for v in rng.standard_normal(count)]
+        f = _pointwise.composed(lambda x, y, c=tuple(numbers): shapes(x, y, c))
+        with np.errstate(all="ignore"):
+            want = shapes(x, y, [kind(v) for v in numbers])
+        for got in (f(weft.asarray(x), weft.asarray(y)) for _ in range(2)):
+            for g, w in zip(got, want):
+                same(g, w)
+        back = f(weft.asarray(x[::-1].copy())[::-1], weft.asarray(y))
+        same(back[3], want[3])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", SIZES)
+def test_fractions_and_exponents(n, dtype):
+    a = drawn(n, dtype, 9)
+    tiny = np.finfo(dtype).smallest_subnormal
+    a[::5] *= np.exp2(np.random.default_rng(n).integers(-30, 30, len(a[::5]))).astype(dtype)
+    a[2::31] = tiny * 5
+    for view in (a, a[::-3]):
+        m, e = np.frexp(view)
+        got = weft.frexp(weft.asarray(a)[::-3] if view is not a else weft.asarray(a))
+        same(got[0], m)
+        assert got[1].dtype == "int32"
+        there = np.isfinite(view)
+        np.testing.assert_array_equal(np.asarray(got[1])[there], e[there])
+
+
+def test_signs_of_complex_numbers():
+    rng = np.random.default_rng(8)
+    for dtype in ("complex64", "complex128"):
+        z = (rng.standard_normal(1001) + 1j * rng.standard_normal(1001)).astype(dtype)
+        z[::10] = 0
+        want = np.where(z == 0, 0, z / np.where(z == 0, 1, np.abs(z)))
+        np.testing.assert_allclose(np.asarray(weft.sgn(weft.asarray(z))), want, rtol=3e-7 if dtype == "complex64" else 1e-15)  # fmt: skip

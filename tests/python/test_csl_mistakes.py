@@ -773,28 +773,3 @@ def test_a_missing_param_names_the_import_and_nothing_else(tmp_path):
     assert 'param "buffer_size" of "debug" has no value' in text
     assert "pe.csl:1:11: note: the module is imported here" in text
     assert "can end without returning" not in text
-
-
-def test_queues_of_one_number_share_a_microthread(tmp_path):
-    """Whoever sends while a reception waits on the queue of the same number waits for it: the text says for which."""
-    (tmp_path / "layout.csl").write_text(LAYOUT)
-    (tmp_path / "pe.csl").write_text(
-        """
-const c = @get_color(3); const iq = @get_input_queue(3); const oq = @get_output_queue(3); var v = @zeros([4]f32);
-const V = @get_dsd(mem1d_dsd, .{ .base_address = &v, .extent = 4 });
-comptime { @set_local_color_config(c, .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ RAMP } } }); @initialize_queue(iq, .{ .color = c }); @initialize_queue(oq, .{ .color = c }); }
-"""
-        + START
-        % (
-            "@fmovs(V, @get_dsd(fabin_dsd, .{ .extent = 4, .fabric_color = c, .input_queue = iq }), .{ .async = true });\n"
-            "@fmovs(@get_dsd(fabout_dsd, .{ .extent = 4, .fabric_color = c, .output_queue = oq }), V, .{ .async = true });"
-        )
-    )
-    wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch="wse3")
-    runner = wse.SdkRuntime(str(tmp_path / "out"), memcpy_required=False)
-    runner.load()
-    runner.run()
-    runner.stop()
-    text = "\n".join(runner.waiting())
-    assert "waits for microthread 3, which @fmovs of first_task (" in text
-    assert "holds: input and output queues of one number share a microthread" in text

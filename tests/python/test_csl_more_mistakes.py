@@ -54,6 +54,16 @@ MISTAKES = [
     ("task t() u16 { return 1; } comptime { @bind_local_task(t, @get_local_task_id(9)); }", "", 1, "wse.csl.task.result", 'task "t" cannot return u16'),
     ("var x: u16 = 1;", "var y = @bitcast(f32, x); y = 1.0;", 2, "wse.csl.type.bitcast", "u16 has 16 bits, f32 has 32; @as(u32, x) converts first"),
     ("var x = @zeros([30000]f32);", "x[0] = 1.0;", 1, "wse.csl.memory.overflow", "a PE has 49152 bytes; the largest objects are x (120000 bytes)"),
+    ("fn g(a: u16, a: u16) u16 { return a; }", "g(1, 2);", 1, "wse.csl.name.duplicate", '"a" names two parameters of "g"'),
+    ("pub fn g() void {}", "g();", 1, "wse.csl.parse.item", "there is no pub; @import_module"),
+    ("var x: u16 = undefined;", "x = 1;", 1, "wse.csl.name.unknown", '"undefined" is not declared; var x: T;'),
+    ("", "var n: usize = 1; n = 2;", 2, "wse.csl.name.unknown", '"usize" is not declared; sizes and extents are u16'),
+    (ROUTE.replace("WEST", "LEFT").replace("EAST", "UP") % ".switches = .{}", "", 1, "wse.csl.name.unknown", '"UP" is not declared; EAST, WEST, NORTH, SOUTH and RAMP'),
+    ("", "const x: u16 = 1; x = 2;", 2, "wse.csl.assign.constant", "it is constant; var copy = x;"),
+    ("comptime { @set_local_color_config(3, .{ .routes = .{ .rx = .{ EAST }, .tx = .{ RAMP } } }); }", "", 1, "wse.csl.type.mismatch", "expected a color, found comptime_int; @get_color(n) is color n"),
+    ("task t() void {} comptime { @bind_local_task(t, 9); }", "", 1, "wse.csl.type.mismatch", "expected a local_task_id, found comptime_int; @get_local_task_id(n)"),
+    ("task t() void {} comptime { @bind_control_task(t, @get_control_task_id(9)); @block(@get_control_task_id(9)); }", "", 1, "wse.csl.task.activate", "a control task runs when its control wavelet comes; the color (WSE-2) or the input queue (WSE-3)"),
+    ("var v = @zeros([4]f32); const d = @get_dsd(mem1d_dsd, .{ .base_address = &v, .extent = 4 });", "@fmovs(&v, d);", 2, "wse.csl.dsd.operand", "writes one number through a pointer, found *[4]f32; &A[0], or a descriptor of the array"),
 ]  # fmt: skip
 
 
@@ -79,3 +89,14 @@ def test_a_parameter_that_a_library_does_not_have_is_reported(arch, tmp_path):
     (tmp_path / "pe.csl").write_text(globals_ + START % "t.trace_u16(3);")
     built = wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch=arch)
     assert '"debug" has no param "siz"; the value is not used' in built["warnings"]
+
+
+@pytest.mark.parametrize("arch", ["wse2", "wse3"])
+def test_a_mistake_inside_a_called_function_names_the_call(arch, tmp_path):
+    """The place of a mistake that only the call makes is in a function, perhaps of a library: the call is named too."""
+    (tmp_path / "layout.csl").write_text(LAYOUT)
+    globals_ = 'const p = @import_module("<simprint>");'
+    (tmp_path / "pe.csl").write_text(globals_ + START % 'p.fmt_no_nl("{} {}", .{ 1 });')
+    with pytest.raises(wse.WseError) as caught:
+        wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch=arch)
+    assert "called from here" in str(caught.value) and "pe.csl:2:" in str(caught.value)

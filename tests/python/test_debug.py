@@ -247,6 +247,20 @@ continue"""
     assert "3635216016 3635216017 3635216018 3635216019" in answers(out, "print seen on 2,0")
 
 
+def test_numbers_beyond_all_lines_and_cycles(long_program):
+    folder, expected = long_program
+    lines = ["list 4294967300", "list", "list 2147483647", "list pe.csl:9223372036854775807"]
+    steps = [
+        "cycle 9223372036854775807",
+        "break cycle 9223372036854775807",
+        "code 9223372036854775807",
+    ]
+    out = debug(folder, ["stepi", *lines, *steps[1:], steps[0]], "run.py")
+    for command in lines:
+        assert "lines" in answers(out, command), out
+    assert results(out) == expected and "launch 1 has ended" in answers(out, steps[0])
+
+
 def test_a_host_script_and_its_programs_under_the_debugger(tmp_path):
     source = ROOT / "examples/wse/gemv"
     options = "--fabric-dims=15,3 --fabric-offsets=4,1 --memcpy --channels=1".split()
@@ -441,6 +455,10 @@ REFUSALS = [
     ("print C", "debug.name", 'qpu 0 has no "C"', "legal: A, B, r0 to r5"),
     ("print A[40]", "debug.range", "elements 40 to 40 of A", "it has 40 of type float32"),
     ("print A[3:2]", "debug.range", "of A", "it has 40"),
+    ("print A[9223372036854775807]", "debug.range", "of A", "it has 40"),
+    ("print A[9223372036854775807:1]", "debug.range", "of A", "it has 40"),
+    ("watch A[1:9223372036854775807]", "debug.range", "of A", "it has 40"),
+    ("print *0x10000[9223372036854775807]", "debug.range", "elements 0 to", "of type uint32"),
     ("print A[3", "debug.value", '"A[3": "[" without "]" at the end', "legal: NAME"),
     ("print A[x]", "debug.value", '"x" is no number', "legal: NAME"),
     ("print A as f80", "debug.type", '"f80" is no type of a value', "legal: f16, bf16"),

@@ -676,16 +676,16 @@ class _Works:
 
 def test_faults_of_the_libraries_become_errors(monkeypatch):
     """Each library's own report, with the library replaced by what it would say."""
-    from weft.distributed import failure, host, nccl
+    from weft.distributed import failure, gloo, mpi, nccl
 
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     job = types.SimpleNamespace(check_present=lambda ranks: None)
     own = types.SimpleNamespace(rank=1, ranks=[0, 1], job=job)
     with refused("distributed.gloo", "Gloo reports on rank 1: Connection closed by peer"):
-        host.Gloo._finish(own, [_Works()])()
+        gloo.Gloo._finish(own, [_Works()])()
     problem = types.SimpleNamespace(Get_error_string=lambda: "MPI_ERR_TRUNCATE")
     with refused("distributed.mpi", "MPI reports on rank 1: MPI_ERR_TRUNCATE"):
-        raise host.Mpi._failed(own, problem)
+        raise mpi.Mpi._failed(own, problem)
     own.lib = types.SimpleNamespace(ncclGetErrorString=lambda status: b"unhandled system error")
     with refused("distributed.nccl", "ncclAllReduce failed on rank 1: unhandled system error"):
         nccl.Nccl._check(own, "ncclAllReduce", 2)

@@ -11,7 +11,7 @@ class Board:
     """What two ranks share."""
 
     def __init__(self):
-        self.texts, self.ask, self.left = {}, False, set()
+        self.texts, self.ask, self.left = {}, False, {}
 
     def of(self, rank):
         return View(self, rank)
@@ -33,6 +33,9 @@ class View:
 
     def has_left(self, rank):
         return rank in self.board.left
+
+    def calls_of(self, rank):
+        return self.board.left[rank]
 
 
 class Two:
@@ -100,9 +103,20 @@ def test_a_rank_that_has_left_is_named():
     two = Two()
     two.call(0, 3)
     two.busy[1] = False
-    two.board.left.add(1)
+    two.board.left[1] = two.late[1].counts()
     found = two.look(5)
     assert found.code == "distributed.peer" and "rank 1 has left the job" in found.text
+
+
+def test_a_rank_that_left_after_the_last_call_is_no_failure():
+    """The other one's card works on alone: it draws its pictures."""
+    two = Two()
+    two.call(0, 3), two.call(1, 3)
+    two.busy[1] = False
+    two.board.left[1] = two.late[1].counts()
+    assert two.look(60) is None
+    two.call(0, 3)
+    assert "rank 1 has left the job" in two.look(5).text
 
 
 def test_groups_of_the_same_ranks_have_numbers_of_their_own():

@@ -391,9 +391,9 @@ def test_ranks_that_stop_within_init_are_waited_for_no_longer_than_it_says(progr
     """Both have come to the store and to Gloo; one then says nothing of itself."""
     path = program("""
         import os, threading
-        from weft.distributed import host
+        from weft.distributed import gloo
         if os.environ["RANK"] == "1":
-            host.Gloo.gather_values = lambda self, value: threading.Event().wait()
+            gloo.Gloo.gather_values = lambda self, value: threading.Event().wait()
         try:
             dist.init(timeout=6)
         except weft.DeviceError as problem:

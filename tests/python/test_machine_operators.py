@@ -23,7 +23,7 @@ isinf isnan log log10 log1p log2 logical_not negative positive real reciprocal r
 sinh sqrt square tan tanh trunc""".split()
 BINARY = """add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide elu equal
 floor_divide greater greater_equal hypot leaky_relu less less_equal logaddexp logical_and logical_or logical_xor maximum minimum
-multiply nextafter not_equal pow remainder replace_nan subtract""".split()
+maximum_number minimum_number multiply nextafter not_equal pow remainder replace_nan subtract""".split()
 POSITIVE = {"acosh", "log", "log10", "log1p", "log2", "rsqrt", "sqrt", "pow", "bitwise_left_shift", "divide", "reciprocal",
             "bitwise_right_shift", "floor_divide", "remainder", "logaddexp", "prod", "cumulative_prod"}  # fmt: skip
 UNIT = {"acos", "asin", "atanh"}

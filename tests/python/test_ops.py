@@ -72,6 +72,8 @@ OWN = {
     "imag": lambda x: np.imag(x),
     "negative": lambda x: np.negative(x),
     "expm1": lambda x: np.expm1(x),
+    "maximum_number": np.fmax,
+    "minimum_number": np.fmin,
     "replace_nan": lambda x, y: np.where(np.isnan(x), y, x),
 }
 

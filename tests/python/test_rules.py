@@ -301,3 +301,54 @@ def test_a_thread_of_an_elementwise_program_moves_sixteen_bytes(target, dtype):
     assert weft.target_limits(target)["vector_bytes"] == 16
     thread = "get_local_id(0)" if target == "opencl" else "threadIdx.x"
     assert f"((int){thread}) * {lanes})" in weft.build(program, target=target).source()
+
+
+@pytest.mark.parametrize(
+    "images, channels, results, size, window, step, spread, groups",
+    [
+        (2, 6, 20, (28, 28), 3, 1, 1, 1),  # divisors: 28 = 14 x 2 or 7 x 4
+        (1, 5, 19, (23, 31), 3, 1, 1, 1),  # primes: tiles reach beyond the edges
+        (3, 4, 24, (17, 37), 5, 2, 1, 1),
+        (2, 3, 16, (21, 26), 3, 1, 2, 1),
+        (1, 12, 12, (20, 50), 3, 1, 1, 12),  # a channel a result
+        (17, 9, 33, (7, 7), 3, 1, 1, 1),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_convolutions_that_no_tile_divides(
+    device, images, channels, results, size, window, step, spread, groups, dtype
+):
+    inner = [(window - 1) * spread + 1 + (e - 1) * step for e in size]
+    each = channels // groups
+    x = te.placeholder((images, channels, *inner), dtype, name="X")
+    w = te.placeholder((results, each, window, window), dtype, name="W")
+    c, p, q = (
+        te.reduce_axis((0, e), name=s) for e, s in ((each, "c"), (window, "p"), (window, "q"))
+    )
+    per = results // groups
+
+    def body(b, o, i, j):
+        place = x[
+            b,
+            o // per * each + c if groups > 1 else c,
+            i * step + p * spread,
+            j * step + q * spread,
+        ]
+        return te.sum(place * w[o, c, p, q], axis=[c, p, q])
+
+    y = te.compute((images, results, *size), body, name="Y")
+    z = te.compute(y.shape, lambda *at: te.max(y[at], te.const(0, dtype)), name="Z")
+    module = weft.build(te.create_prim_func([x, w, z]), target="opencl:0", tuned=False)
+    assert groups > 1 or "Y: gemm_registers" in module.notes[0]
+    rng = np.random.default_rng(SEED)
+    a = rng.integers(-3, 4, (images, channels, *inner)).astype(dtype)
+    k = rng.integers(-3, 4, (results, each, window, window)).astype(dtype)
+    got = weft.full((images, results, *size), -7, dtype=dtype, device=device)
+    module["main"](weft.asarray(a, device=device), weft.asarray(k, device=device), got)
+    reach = (window - 1) * spread + 1
+    parts = np.lib.stride_tricks.sliding_window_view(a, (reach, reach), axis=(2, 3))
+    parts = parts[:, :, ::step, ::step, ::spread, ::spread].reshape(
+        images, groups, each, *size, window, window
+    )
+    want = np.einsum("ngcijpq,gocpq->ngoij", parts, k.reshape(groups, per, each, window, window))
+    np.testing.assert_array_equal(got.numpy(), np.maximum(want.reshape(got.shape), 0))

@@ -2,6 +2,8 @@
 """Selection instead of sorting (median, quantiles, partition), counts, short convolutions and functions that leave NaN out, on the
 host, beside NumPy."""
 
+import warnings
+
 import numpy as np
 import pytest
 import weft
@@ -206,3 +208,32 @@ def test_functions_without_nan(dtype):
             and weft.nansum(nothing).item() == 0
         )
         assert weft.nanmax(weft.asarray(np.array([-np.inf, np.nan], dtype))).item() == -np.inf
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize(
+    "shape", [(1,), (9,), (4099,), (70001,), (7, 33), (300, 129), (2049, 3), (64, 5, 9)]
+)
+def test_extremes_of_numbers(shape, dtype):
+    rng = np.random.default_rng(len(shape) + shape[0])
+    a = (rng.standard_normal(shape) * 9).astype(dtype)
+    a[rng.random(shape) < 0.3] = np.nan
+    a.reshape(-1)[-1:] = 0.5
+    if len(shape) > 1:
+        a[2] = np.nan
+        a[3] = -np.inf
+    axes = [None, *range(len(shape)), -1, *([(0, 1)] if len(shape) > 1 else [])]
+    views = [
+        (a, weft.asarray(a)),
+        (a.T, weft.permute_dims(weft.asarray(a), tuple(range(a.ndim))[::-1])),
+        (a[::-2], weft.asarray(a)[::-2]),
+    ]
+    for view, x in views:
+        for axis in axes:
+            for name in ("nanmax", "nanmin"):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    want = getattr(np, name)(view, axis=axis)
+                got = getattr(weft, name)(x, axis=axis)
+                assert got.dtype == dtype and got.shape == np.shape(want)
+                np.testing.assert_array_equal(np.asarray(got), want)

@@ -365,3 +365,25 @@ def test_numbers_that_cannot_be_counted():
     with pytest.raises(weft.Error) as refusal:
         torch.bincount(torch.tensor([1, -2], device=W))
     assert refusal.value.code == "torch.device.bincount" and "-2" in str(refusal.value)
+
+
+def test_gradients_of_one_argument():
+    """Where the places need no gradient, torch's operator has one result fewer than its shapes say."""
+    x, grid = torch.randn(2, 3, 5, 6), torch.randn(2, 4, 7, 2).tanh()
+    for needs in ((True, False), (False, True), (True, True)):
+        found = []
+        for device in ("cpu", W):
+            given = [t.detach().clone().to(device).requires_grad_(n) for t, n in zip((x, grid), needs)]  # fmt: skip
+            F.grid_sample(*given, align_corners=False).square().sum().backward()
+            found.append([t.grad for t in given if t.requires_grad])
+        for got, want in zip(found[1], found[0], strict=True):
+            same(got, want)
+
+
+def test_forward_derivatives():
+    from torch.func import hessian, jacfwd
+
+    w, x = torch.randn(4, 4), torch.randn(3, 4)
+    for transform in (hessian, jacfwd):
+        want = transform(lambda t: (t @ w).tanh().sum())(x)
+        same(transform(lambda t: (t @ w.to(W)).tanh().sum())(x.to(W)), want)

@@ -282,8 +282,16 @@ def empty_tensors(c):
     return out
 
 
+def ragged(c):
+    g, out = c(lambda x: (x.sin() * 2).relu()), []
+    for n in (3, 4, 6):
+        x = torch.nested.nested_tensor([torch.randn(n, 4), torch.randn(2, 4)], layout=torch.jagged)
+        out.append(g(x).values())
+    return out
+
+
 PROGRAMS = [
-    ensembles, gradients_of_each_image, jacobians, products_with_the_hessian, sizes_that_are_results, numbers_that_change,
+    ragged, ensembles, gradients_of_each_image, jacobians, products_with_the_hessian, sizes_that_are_results, numbers_that_change,
     arguments_over_one_memory, results_over_one_memory, views_of_arguments_written_to, buffers_over_one_memory, chains_in_place,
     operators_of_others, effects_of_python, parameters_frozen_and_replaced, branches_inside_graphs, empty_tensors,
 ]  # fmt: skip

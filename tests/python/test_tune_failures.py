@@ -64,6 +64,19 @@ def test_a_sketch_that_raises_is_a_failed_candidate(tmp_path, monkeypatch):
     assert [r[2] for r in rows(tmp_path / "t.db")] == [None, "tune.sketch", "tune.sketch"]
 
 
+def test_steps_that_nobody_could_repeat_are_a_failed_candidate(tmp_path, monkeypatch):
+    def sketch(draw, sch):
+        draw("v", [1, 2, 3, 4])
+        other = weft.Schedule(sch.func)  # the trace does not know what this one returns
+        sch.unroll(other.get_loops(other.get_block("C"))[0])
+
+    monkeypatch.setattr(search, "sketches_for", lambda target: {"bad": sketch})
+    with pytest.warns(RuntimeWarning, match="a loop that no step of this schedule returned"):
+        sch = weft.tune(matmul(4, 4, 4), trials=3, database=tmp_path / "t.db")
+    assert isinstance(sch, weft.Schedule)
+    assert [r[2] for r in rows(tmp_path / "t.db")] == [None, *2 * ["schedule.trace.foreign"]]
+
+
 def test_measuring_that_raises_is_a_failed_candidate(tmp_path, monkeypatch):
     whole = search.Apart.measure
 

@@ -138,3 +138,39 @@ def test_a_worker_that_ends_is_named():
     with pytest.raises(weft.DeviceError, match="a Ray worker has ended: the actor died") as caught:
         own._call(None)
     assert caught.value.code == "tune.worker"
+
+
+class Told(Host):
+    """Says when it takes part."""
+
+    came = threading.Event()
+
+    def measurer(self, *work, **given):
+        found = super().measurer(*work, **given)
+        if self.device == "cpu":
+            self.came.set()
+        return found
+
+
+def test_a_host_that_is_not_there_yet_takes_part_when_it_comes(tmp_path):
+    """Of two hosts one is started while the search runs; where none answers, the search does not begin."""
+    ports = [free_port(), free_port()]
+    hosts = [Told("127.0.0.1", ports[0], "cpu"), Host("127.0.0.1", ports[1])]
+    with pytest.raises(weft.Error) as caught:
+        weft.tune(program(98), target="cpu", trials=2, device=hosts, database=tmp_path / "t.db")
+    assert caught.value.code == "rpc.connect"
+    served = [serve(ports[1])]
+
+    def come(done, *rest):
+        if done == 2:
+            served.append(serve(ports[0]))
+            assert Told.came.wait(60), "the host was not called again"
+
+    try:
+        with pytest.warns(RuntimeWarning, match=f"127.0.0.1:{ports[0]} is called again"):
+            weft.tune(program(98), target="cpu", trials=6, device=hosts, database=tmp_path / "t.db", progress=come)  # fmt: skip
+    finally:
+        for process in served:
+            process.kill()
+            process.wait()
+    assert len(served) == 2 and rows(tmp_path / "t.db") == 6

@@ -44,12 +44,6 @@ VECTOR = "var v = @zeros([3]{0}); const d = @get_dsd(mem1d_dsd, .{{ .base_addres
             "at compile time the union holds a u16",
         ),
         (
-            "var b = @zeros([4]u32); const f = @allocate_fifo(b, .{ .full_action = .{ .fault = true } });",
-            "@mov32(f, 3);",
-            "wse.csl.fifo.action",
-            "full_action is .{ .fault = true }; only test_or_suspend",
-        ),
-        (
             "var b = @zeros([4]u32); const c = @get_dsd(circbuf_dsd, .{ .base_address = &b, .extent = 4, .wraparound = 0 });",
             "@mov32(c, 3);",
             "wse.csl.dsd.wraparound",

@@ -66,7 +66,8 @@ class InterpretedCard final : public runtime::Device {
     const auto count = e.binary().source.find("H = T.allocate((");
     const std::int64_t lanes = e.binary().source.at(count + 16) - '0';
     auto* to = reinterpret_cast<std::uint16_t*>(at(*args[0].storage) + args[0].offset);
-    const auto* from = reinterpret_cast<const std::uint16_t*>(at(*args[1].storage) + args[1].offset);
+    const auto* from =
+        reinterpret_cast<const std::uint16_t*>(at(*args[1].storage) + args[1].offset);
     EXPECT_NE(e.binary().source.find("\"uint16\""), std::string::npos);
     auto n = [&](std::size_t i) { return args[i].scalar; };
     EXPECT_EQ(n(4), n(9));
@@ -138,7 +139,8 @@ std::uint16_t narrow(float v) {
 struct Values {
   Dims shape;
   std::vector<double> v;
-  explicit Values(const Dims& n) : shape(n), v(static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3])) {}
+  explicit Values(const Dims& n)
+      : shape(n), v(static_cast<std::size_t>(n[0] * n[1] * n[2] * n[3])) {}
   double& at(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) {
     return v[static_cast<std::size_t>(((a * shape[1] + b) * shape[2] + c) * shape[3] + d)];
   }
@@ -149,8 +151,10 @@ struct Values {
     const NDArray out = NDArray::empty(device, elem, shape);
     std::vector<std::uint16_t> halves;
     std::vector<float> singles;
-    for (double x : v) halves.push_back(narrow(static_cast<float>(x))), singles.push_back(static_cast<float>(x));
-    const void* from = elem == Elem::float32 ? static_cast<const void*>(singles.data()) : halves.data();
+    for (double x : v)
+      halves.push_back(narrow(static_cast<float>(x))), singles.push_back(static_cast<float>(x));
+    const void* from =
+        elem == Elem::float32 ? static_cast<const void*>(singles.data()) : halves.data();
     device->upload(*out.handle(), static_cast<std::size_t>(out.offset() * elem_bytes(elem)), from,
                    static_cast<std::size_t>(out.nbytes()));
     return out;
@@ -160,12 +164,17 @@ struct Values {
 std::int64_t differences(const NDArray& got, const Values& want) {
   const NDArray x = got.contiguous();
   std::vector<char> bytes(static_cast<std::size_t>(x.nbytes()));
-  x.device()->download(bytes.data(), *x.handle(), static_cast<std::size_t>(x.offset() * elem_bytes(x.elem())), bytes.size());
+  x.device()->download(bytes.data(), *x.handle(),
+                       static_cast<std::size_t>(x.offset() * elem_bytes(x.elem())), bytes.size());
   std::int64_t wrong = x.shape() == want.shape ? 0 : 1;
   for (std::size_t i = 0; i < want.v.size(); ++i) {
     const float value = static_cast<float>(want.v[i]);
-    const bool same = x.elem() == Elem::float32 ? reinterpret_cast<const float*>(bytes.data())[i] == value
-                          : reinterpret_cast<const std::uint16_t*>(bytes.data())[i] == narrow(value) || (value == 0 && widen(reinterpret_cast<const std::uint16_t*>(bytes.data())[i]) == 0);
+    const bool same =
+        x.elem() == Elem::float32
+            ? reinterpret_cast<const float*>(bytes.data())[i] == value
+            : reinterpret_cast<const std::uint16_t*>(bytes.data())[i] == narrow(value) ||
+                  (value == 0 &&
+                   widen(reinterpret_cast<const std::uint16_t*>(bytes.data())[i]) == 0);
     wrong += !same;
   }
   return wrong;
@@ -179,8 +188,9 @@ struct Case {
 
 /// All three, each by tiles.
 void check(const Case& p, Elem elem = Elem::bfloat16) {
-  SCOPED_TRACE(cat(p.n, " ", p.c, " ", p.o, " image ", p.image[0], " ", p.image[1], " window ", p.window[0], " ", p.window[1], " step ",
-                   p.stride[0], " ", p.stride[1], " gap ", p.dilation[0], " ", p.dilation[1], " groups ", p.groups));
+  SCOPED_TRACE(cat(p.n, " ", p.c, " ", p.o, " image ", p.image[0], " ", p.image[1], " window ",
+                   p.window[0], " ", p.window[1], " step ", p.stride[0], " ", p.stride[1], " gap ",
+                   p.dilation[0], " ", p.dilation[1], " groups ", p.groups));
   static Ref<Device> device = make_ref<InterpretedCard>();
   std::mt19937 rng(5);
   const std::int64_t ins = p.c / p.groups, outs = p.o / p.groups;
@@ -188,7 +198,8 @@ void check(const Case& p, Elem elem = Elem::bfloat16) {
   Pair out{};
   for (std::size_t i = 0; i < 2; ++i) {
     images.step[i] = p.stride[i], images.before[i] = p.padding[i], images.gap[i] = p.dilation[i];
-    out[i] = (p.image[i] + 2 * p.padding[i] - (p.window[i] - 1) * p.dilation[i] - 1) / p.stride[i] + 1;
+    out[i] =
+        (p.image[i] + 2 * p.padding[i] - (p.window[i] - 1) * p.dilation[i] - 1) / p.stride[i] + 1;
   }
   images.groups = p.groups;
   Values x(Dims{p.n, p.c, p.image[0], p.image[1]}), w(Dims{p.o, ins, p.window[0], p.window[1]}),
@@ -211,7 +222,8 @@ void check(const Case& p, Elem elem = Elem::bfloat16) {
               }
             }
   const NDArray X = x.on(device, elem), W = w.on(device, elem), G = g.on(device, elem);
-  const NDArray Y = NDArray::empty(device, elem, y.shape), DX = NDArray::empty(device, elem, x.shape),
+  const NDArray Y = NDArray::empty(device, elem, y.shape),
+                DX = NDArray::empty(device, elem, x.shape),
                 DW = NDArray::empty(device, elem, w.shape);
   device::whole_conv(Y, X, W, images);
   EXPECT_EQ(differences(Y, y), 0) << "results";
@@ -236,9 +248,7 @@ TEST(ArrayTiles, groups) {
 
 TEST(ArrayTiles, drawn_ones) {
   std::mt19937 rng(3);
-  auto one_of = [&](std::initializer_list<std::int64_t> v) {
-    return v.begin()[rng() % v.size()];
-  };
+  auto one_of = [&](std::initializer_list<std::int64_t> v) { return v.begin()[rng() % v.size()]; };
   auto pair = [&](std::initializer_list<std::int64_t> v) {
     const std::int64_t first = one_of(v);
     return Pair{first, one_of(v)};

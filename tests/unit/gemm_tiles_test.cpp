@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace weft::rules {
@@ -50,6 +51,26 @@ TEST(GemmTiles, fit_in_shared_memory_for_every_shape) {
                                   machine.processors};
         ASSERT_LE(least, gemm_time(machine, s, other));
       }
+    }
+  }
+}
+
+/// What a tuner may try: what is chosen comes first, nothing comes twice, everything fits.
+TEST(GemmTiles, options_begin_with_the_choice) {
+  std::mt19937 rng(8);
+  const GemmMachine machine = card();
+  for (int i = 0; i < 60; ++i) {
+    GemmShape s;
+    s.m = 1 + rng() % 5000, s.n = 1 + rng() % 5000, s.k = 1 + rng() % 5000;
+    s.divisible = rng() % 2, s.b_along_n = rng() % 2;
+    const std::vector<GemmDecisions> all = gemm_options(machine, s);
+    ASSERT_GT(all.size(), 10U);
+    ASSERT_EQ(all[0], choose_gemm(machine, s));
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      ASSERT_LE(shared_bytes(all[k]), machine.shared_bytes);
+      ASSERT_GE(all[k].slots, 2);
+      ASSERT_EQ(std::count(all.begin(), all.end(), all[k]), 1);
+      ASSERT_TRUE(all[k].parts == 1 || s.divisible);
     }
   }
 }

@@ -40,6 +40,33 @@ std::pair<std::int64_t, std::int64_t> sides(const TargetInfo& info, const Produc
 }
 using Sides = std::pair<std::int64_t, std::int64_t>;
 
+/// What a tuner may try: what is chosen comes first, nothing comes twice, everything fits.
+TEST(ProductChoice, options_begin_with_the_choice) {
+  std::mt19937 rng(9);
+  for (int i = 0; i < 60; ++i) {
+    const TargetInfo info =
+        machine(1 + rng() % 150, 49152 << rng() % 3, 256 << rng() % 3, rng() % 2);
+    const ProductSize size{
+        1 + static_cast<std::int64_t>(rng() % 3), 1 + static_cast<std::int64_t>(rng() % 900),
+        1 + static_cast<std::int64_t>(rng() % 900), 1 + static_cast<std::int64_t>(rng() % 9000)};
+    const std::int64_t bytes = rng() % 2 ? 4 : 8;
+    const TileReads reads = rng() % 2 ? no_vectors : both_in_vectors;
+    const std::vector<TileChoice> all = tile_options(Facts(info), bytes, size, reads);
+    const TileChoice taken = choose(info, size, reads, bytes);
+    ASSERT_FALSE(all.empty());
+    auto same = [](const TileChoice& a, const TileChoice& b) {
+      return a.tile == b.tile && a.parts == b.parts && a.stages == b.stages;
+    };
+    ASSERT_TRUE(same(all[0], taken));
+    for (const TileChoice& c : all) {
+      ASSERT_LE(rated_tiles(bytes)[c.tile].threads(), Facts(info).threads());
+      ASSERT_EQ(std::count_if(all.begin(), all.end(), [&](const auto& o) { return same(o, c); }),
+                1);
+      ASSERT_GE(c.clocks, taken.clocks);
+    }
+  }
+}
+
 TEST(ProductChoice, rows_of_the_tables_agree_with_themselves) {
   for (const bool instruction : {false, true}) {
     for (const std::int64_t bytes : {2, 4, 8, 16}) {

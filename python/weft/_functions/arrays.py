@@ -9,6 +9,7 @@ import os
 import weft
 
 from .._core import NDArray, Tensor
+from .._pointwise import composed
 from .common import axis_of, beside, plain, real, refused, value
 
 
@@ -263,31 +264,58 @@ def nancumprod(x, axis=None):
     return weft.cumulative_prod(weft.where(weft.isnan(plain(x)), 1.0, x), axis=axis)
 
 
+# Eight bytes of a word: each 0 or 1 to its bit of the highest byte; each with one bit of a byte that all of them are; 1 in each.
+_GATHERED = {"big": 0x8040201008040201, "little": 0x0102040810204080}
+_ONE_BIT = {"big": 0x0102040810204080, "little": 0x8040201008040201}
+_ONES = 0x0101010101010101
+
+
+@composed
+def _packed(words, moved):
+    return ((words * moved) >> 56).astype("uint8")
+
+
+@composed
+def _spread(x, bits):
+    words = (x.astype("uint64") * _ONES) & bits
+    return ((words + 0x7F * _ONES) >> 7) & _ONES
+
+
+def _ordered(bitorder):
+    if bitorder not in ("big", "little"):
+        raise refused("array.bits.order", f"bitorder {bitorder!r}", "big or little")
+    return bitorder
+
+
+def _adjacent(x):
+    return x if x.is_contiguous() else x.copy()
+
+
+def _in_words(x):
+    return x.device.host_accessible and sys.byteorder == "little"
+
+
 def packbits(a, axis=None, bitorder="big"):
     """Truth values, or whole numbers that are 0 or not, eight to a byte along an axis; uint8."""
-    x = plain(a)
+    x, moved = plain(a), _GATHERED[_ordered(bitorder)]
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    x = weft.moveaxis(x if x.dtype == "bool" else x != 0, axis, -1).astype("uint8")
+    last = axis == x.ndim - 1
+    x = (x if x.dtype == "bool" else x != 0).astype("uint8")
+    x = x if last else weft.moveaxis(x, axis, -1)
     extra = -x.shape[-1] % 8
     if extra:
         x = weft.concat(
             [x, weft.zeros((*x.shape[:-1], extra), dtype="uint8", device=x.device)], axis=-1
         )
-    x = x.reshape((*x.shape[:-1], x.shape[-1] // 8, 8))
-    bits = _bits(x, bitorder)
-    if x.device.host_accessible and sys.byteorder == "little":
-        # Each of a word's eight bytes is moved to its bit of the highest one.
-        moved = 0x8040201008040201 if bitorder == "big" else 0x0102040810204080
-        words = x.reshape(x.shape[:-1] + (-1,)).view("uint64").reshape(x.shape[:-1])
-        out = (words * weft.asarray(moved, dtype="uint64") >> 56).astype("uint8")
+    if _in_words(x):
+        out = _packed(_adjacent(x).view("uint64"), moved)
     else:
-        out = weft.sum(x * bits, axis=-1, dtype="uint8")
-    return weft.moveaxis(out, -1, axis)
+        x = x.reshape((*x.shape[:-1], x.shape[-1] // 8, 8))
+        out = weft.sum(x * _bits(x, bitorder), axis=-1, dtype="uint8")
+    return out if last else weft.moveaxis(out, -1, axis)
 
 
 def _bits(x, bitorder):
-    if bitorder not in ("big", "little"):
-        raise refused("array.bits.order", f"bitorder {bitorder!r}", "big or little")
     weights = [1 << k for k in range(8)]
     return weft.asarray(
         weights if bitorder == "little" else weights[::-1], dtype="uint8", device=x.device
@@ -296,19 +324,34 @@ def _bits(x, bitorder):
 
 def unpackbits(a, axis=None, count=None, bitorder="big"):
     """The bits of uint8, eight zeros and ones for a byte along an axis; `count` of them, or all but -count."""
-    x = plain(a)
+    x, one = plain(a), _ONE_BIT[_ordered(bitorder)]
     if x.dtype != weft.uint8:
         raise refused("array.bits.type", f"unpackbits of {x.dtype}", "uint8")
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    x = weft.expand_dims(weft.moveaxis(x, axis, -1), axis=-1)
-    bits = ((x & _bits(x, bitorder)) != 0).astype("uint8")
-    bits = bits.reshape((*bits.shape[:-2], bits.shape[-2] * 8))
+    last = axis == x.ndim - 1
+    x = x if last else weft.moveaxis(x, axis, -1)
+    if _in_words(x):
+        bits = _spread(_adjacent(x), one).view("uint8")
+    else:
+        x = weft.expand_dims(x, axis=-1)
+        bits = ((x & _bits(x, bitorder)) != 0).astype("uint8")
+        bits = bits.reshape((*bits.shape[:-2], bits.shape[-2] * 8))
     if count is not None:
         n = bits.shape[-1]
         bits = bits[..., :count] if count <= n else weft.concat(
             [bits, weft.zeros((*bits.shape[:-1], count - n), dtype="uint8", device=x.device)], axis=-1
         )  # fmt: skip
-    return weft.moveaxis(bits, -1, axis)
+    return bits if last else weft.moveaxis(bits, -1, axis)
+
+
+@composed
+def _counted_bits(x, width):
+    """Bits of unsigned numbers: in pairs, in fours, in bytes, whose sum a product has in its highest byte."""
+    ones = sum(1 << k for k in range(0, width, 8))
+    x = x - ((x >> 1) & (0x55 * ones))
+    x = (x & (0x33 * ones)) + ((x >> 2) & (0x33 * ones))
+    x = (x + (x >> 4)) & (0x0F * ones)
+    return ((x * ones) >> (width - 8)).astype("uint8")
 
 
 def bitwise_count(x):
@@ -316,14 +359,9 @@ def bitwise_count(x):
     x = plain(x)
     if x.dtype.kind not in "iub":
         raise refused("array.bits.count", f"bitwise_count of {x.dtype}", "whole numbers")
-    x = weft.abs(x).astype("uint64") if x.dtype.kind == "i" else x.astype("uint64")
-    total = weft.zeros(x.shape, dtype="uint8", device=x.device)
-    for _ in range(8):
-        low, x = (x & 255).astype("int64"), x >> 8
-        low = low - ((low >> 1) & 0x55)
-        low = (low & 0x33) + ((low >> 2) & 0x33)
-        total = total + ((low + (low >> 4)) & 15).astype("uint8")
-    return total
+    width = 8 * x.dtype.itemsize
+    x = weft.abs(x) if x.dtype.kind == "i" else x
+    return _counted_bits(x.astype(f"uint{width}", copy=False), width)
 
 
 def real_if_close(a, tol=100):

@@ -57,31 +57,23 @@ def _is_number(x):
     return type(x) in (int, float)
 
 
-def _without_nan(a, b):
-    """a where it is a number, else b."""
-    if _is_number(a):
-        return b if a != a else a
-    if a.dtype.kind == "f":
-        return weft.replace_nan(a, b)
-    return weft.where(weft.isnan(a), b, a) if a.dtype.kind == "c" else a
-
-
-def _extreme(name, x1, x2):
+def _extreme(of_numbers, of_whole, x1, x2):
     a = value(x1) if _is_number(x2) or not _is_number(x1) else x1
     b = x2 if _is_number(x2) else beside(x2, a) if not _is_number(a) else value(x2)
-    return getattr(weft, name)(_without_nan(a, b), _without_nan(b, a))
+    real = any(type(x) is float if _is_number(x) else x.dtype.kind == "f" for x in (a, b))
+    return (of_numbers if real else of_whole)(a, b)
 
 
 @composed
 def fmax(x1, x2):
     """The larger of both; the other where one is NaN."""
-    return _extreme("maximum", x1, x2)
+    return _extreme(weft.maximum_number, weft.maximum, x1, x2)
 
 
 @composed
 def fmin(x1, x2):
     """The smaller of both; the other where one is NaN."""
-    return _extreme("minimum", x1, x2)
+    return _extreme(weft.minimum_number, weft.minimum, x1, x2)
 
 
 def divmod(x1, x2):
@@ -102,10 +94,44 @@ def modf(x):
     return part, Tensor(whole, requires_grad=False) if isinstance(x, Tensor) else whole
 
 
+#: Of a type: words of its width, bits of the fraction, bits of the exponent, the exponent of numbers from 1/2 to 1.
+_FLOATS = {"float32": ("int32", 23, 0xFF, 126), "float64": ("int64", 52, 0x7FF, 1022)}
+
+
 @composed
+def _scaled_up(x, smallest, factor):
+    """Subnormal numbers as normal ones, and which they are."""
+    small = weft.abs(x) < smallest
+    return weft.where(small, x * factor, x), small
+
+
+@composed
+def _parts_of_words(word, small, shift, most, bias):
+    """(the word with the exponent of numbers from 1/2 to 1, the exponent) of words of which small ones were scaled up."""
+    fraction, sign = (1 << shift) - 1, -1 << (31 if shift == 23 else 63)
+    found = (word >> shift) & most
+    usual = (found > 0) & (found < most)
+    exponent = weft.where(usual, found - weft.where(small, bias + shift + 1, bias), 0)
+    return weft.where(usual, (word & (sign | fraction)) | (bias << shift), word), exponent
+
+
+def _frexp_of_array(x):
+    words, shift, most, bias = _FLOATS[x.dtype.name]
+    scaled, small = _scaled_up(x, 2.0**-bias, 2.0 ** (shift + 1))
+    m, e = _parts_of_words(scaled.view(words), small, shift, most, bias)
+    return m.view(x.dtype), e.astype("int32", copy=False)
+
+
 def frexp(x):
     """(m, e) with x = m * 2**e, 0.5 <= |m| < 1, e of int32; 0, infinities and NaN are their own m with e of 0."""
     x = plain(real(x))
+    if isinstance(x, NDArray) and x.device.host_accessible and x.dtype.name in _FLOATS:
+        return _frexp_of_array(x)
+    return _frexp(x)
+
+
+@composed
+def _frexp(x):
     usual = weft.isfinite(x) & (x != 0)
     size = weft.where(usual, weft.abs(x), 1.0)
     # Two steps keep the powers of 2 inside the type's range for the smallest and the largest numbers.
@@ -215,7 +241,7 @@ def iscomplex(x):
 def sgn(x):
     """The sign; of complex numbers x / |x|, 0 at 0."""
     x = value(x)
-    if x.dtype.kind != "c":
+    if x.dtype.kind != "c" or isinstance(x, NDArray):
         return weft.sign(x)
     size = weft.abs(x)
     return x / weft.where(plain(size) == 0, 1.0, size)
@@ -292,16 +318,6 @@ def digamma(x):
 @composed
 def erfinv(x):
     """The number whose error function is x; infinite at 1 and -1, NaN beyond."""
-    x = real(x)
-    p = plain(x)
-    inside = weft.abs(p) < 1
-    z = weft.where(inside, x, 0.0)
-    # A closed form near enough for Newton's method, then steps on erf where it has digits left and on erfc in the tails.
-    w = weft.log1p(-z * z)
-    a = 2 / (math.pi * 0.147) + w / 2
-    y = weft.sign(z) * weft.sqrt(weft.sqrt(a * a - w / 0.147) - a)
-    y = weft.where(plain(z) == 0, z, y)
-    for _ in range(3):
-        f = weft.erf(y) - z
-        y = y - f / (2 / math.sqrt(math.pi) * weft.exp(-y * y) - y * f)
-    return weft.where(inside, y, weft.where(weft.abs(p) == 1, p * math.inf, math.nan))
+    from ..special._normal import inverse_of_erf
+
+    return inverse_of_erf(x)

@@ -34,8 +34,12 @@ __all__ = [
 
 def indices(dimensions, dtype=None, device=None):
     """The positions along each axis of every element of a grid: (axes, *dimensions)."""
-    axes = [weft.arange(n, dtype=dtype or "int64", device=device) for n in dimensions]
-    return weft.stack(weft.meshgrid(*axes, indexing="ij"), axis=0)
+    dimensions = tuple(dimensions)
+    out = weft.empty((len(dimensions), *dimensions), dtype=dtype or "int64", device=device)
+    for k, n in enumerate(dimensions):
+        line = weft.arange(n, dtype=out.dtype, device=device)
+        out[k] = line.reshape((n, *(1,) * (len(dimensions) - 1 - k)))
+    return out
 
 
 def ix_(*sequences):

@@ -9,6 +9,7 @@ import math
 
 import weft
 
+from .. import _core
 from .._core import NDArray, Tensor
 from .common import beside, plain, real, refused, value
 
@@ -83,6 +84,10 @@ def lstsq(a, b, rcond=None, *, driver=None):
         )
     m, n = a.shape[-2:]
     step = weft.finfo(a.dtype).eps * max(m, n) if rcond is None or rcond == -1 else rcond
+    if _by_library(a, right):
+        x, sums, rank, s = _core._least_squares(a, right, step)
+        if rank >= 0:
+            return LeastSquares(x[..., 0] if vector else x, sums, rank, s)
     linked = any(getattr(x, "requires_grad", False) for x in (a, right))
     u, s, vh = weft.linalg.svd(plain(a) if linked else a, full_matrices=False)
     largest = s[..., :1] if s.shape[-1] else weft.zeros((*s.shape[:-1], 1), dtype=s.dtype, device=a.device)  # fmt: skip
@@ -100,6 +105,14 @@ def lstsq(a, b, rcond=None, *, driver=None):
         sums = weft.zeros((0,), dtype=s.dtype, device=a.device)
     rank = int(rank) if rank.ndim == 0 else rank
     return LeastSquares(x[..., 0] if vector else x, sums, rank, s)
+
+
+def _by_library(a, b):
+    """Is it one matrix of finite numbers on the host, and has it a solution to look for?"""
+    if not (type(a) is type(b) is NDArray and a.ndim == 2 and a.size and b.size):
+        return False
+    suits = a.device.host_accessible and a.dtype == b.dtype and a.dtype.name in ("float32", "float64")  # fmt: skip
+    return suits and bool(weft.all(weft.isfinite(a)))
 
 
 def _adjoint(x):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import weft
 
 from .._errors import error as _error
+from .._namespace.indexing import run_bounds, run_values
 from .common import axis_of, beside, plain, refused, value
 
 __all__ = [
@@ -75,20 +76,18 @@ def unique_consecutive(x, return_inverse=False, return_counts=False):
     """The first of each run of equal elements; with them, as asked, each element's run and the runs' lengths."""
     x = plain(x)
     row = x.reshape(-1)
-    if not row.size:
-        first = weft.zeros((0,), dtype="bool", device=row.device)
-    else:
-        first = weft.concat(
-            [weft.ones((1,), dtype="bool", device=row.device), row[1:] != row[:-1]], axis=0
-        )
-    starts = weft.nonzero(first)[0]
-    out = [row[first]]
+    if not (return_inverse or return_counts):
+        return run_values(row) if row.size else row.copy()
+    none = weft.zeros((1,), dtype="int64", device=row.device)
+    bounds = run_bounds(row) if row.size else none
+    starts = bounds[:-1]
+    out = [weft.take(row, starts, axis=0)]
     if return_inverse:
-        out.append((weft.cumulative_sum(first.astype("int64"), axis=0) - 1).reshape(tuple(x.shape)))
+        number = weft.arange(starts.size, device=row.device)
+        out.append(weft.repeat(number, bounds[1:] - starts).reshape(tuple(x.shape)))
     if return_counts:
-        end = weft.asarray([row.size], dtype=starts.dtype, device=row.device)
-        out.append(weft.concat([starts[1:], end], axis=0) - starts if row.size else starts)
-    return out[0] if len(out) == 1 else tuple(out)
+        out.append(bounds[1:] - starts)
+    return tuple(out)
 
 
 def intersect1d(x1, x2, assume_unique=False, return_indices=False):

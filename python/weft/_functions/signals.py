@@ -8,6 +8,8 @@ import math
 import weft
 
 from .. import _core
+from .._core import NDArray
+from .._pointwise import composed
 from .common import along, axis_of, beside, plain, real, refused, value
 
 __all__ = [
@@ -126,26 +128,39 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         xp = weft.concat([xp[-1:] - period, xp, xp[:1] + period], axis=0)
         fp = weft.concat([fp[-1:], fp, fp[:1]], axis=0)
     xp = xp.astype(x.dtype) if xp.dtype != x.dtype else xp
-    n = xp.shape[0]
-    p = plain(x)
-    at = weft.clip(
-        weft.searchsorted(plain(xp), p.reshape(-1), side="right")
-        .astype("int64")
-        .reshape(tuple(p.shape))
-        - 1,
-        0,
-        max(n - 2, 0),
+    n, p, ends = xp.shape[0], plain(x), plain(xp)
+    if n and _follows(x, xp, fp):
+        ends = [
+            end if given is None else given for end, given in ((fp[0], left), (fp[n - 1], right))
+        ]
+        return _core._interpolate(x, xp, fp, *map(float, ends))
+    # How many points are not right of x is the number of its line: 0 and n are those beyond the ends. Of points that meet the last counts.
+    at = weft.searchsorted(ends, p.reshape(-1), side="right").astype("int64", copy=False)
+    wide = xp[1:] - xp[:-1]
+    slope = (fp[1:] - fp[:-1]) / weft.where(plain(wide) == 0, 1.0, wide)
+    flat = weft.zeros((1,), dtype=slope.dtype, device=slope.device)
+    slope = weft.concat([flat, slope, flat], axis=0)
+    first = fp[:1] if left is None else weft.full((1,), left, dtype=fp.dtype, device=fp.device)
+    pick = lambda v: weft.take(v, at, axis=0).reshape(tuple(p.shape))  # noqa: E731
+    start, value_there = weft.concat([xp[:1], xp], axis=0), weft.concat([first, fp], axis=0)
+    right = fp[n - 1] if right is None else right
+    return _on_line(x, pick(start), pick(value_there), pick(slope), ends[0], ends[n - 1], right)
+
+
+def _follows(*arrays):
+    """Are they arrays of the host of one type that the core interpolates in?"""
+    dtype = arrays[0].dtype
+    return dtype.name in ("float32", "float64") and all(
+        type(a) is NDArray and a.dtype == dtype and a.device.host_accessible for a in arrays
     )
-    after = weft.minimum(at + 1, n - 1)
-    pick = lambda v, i: weft.take(v, i.reshape(-1), axis=0).reshape(tuple(i.shape))  # noqa: E731
-    x0, x1, y0, y1 = pick(xp, at), pick(xp, after), pick(fp, at), pick(fp, after)
-    wide = plain(x1) == plain(x0)
-    out = y0 + (y1 - y0) * ((x - x0) / weft.where(wide, 1.0, x1 - x0))
-    # Of points that meet the last one counts.
-    out = weft.where(p >= plain(xp)[n - 1], fp[n - 1], weft.where(p <= plain(xp)[0], y0, out))
-    out = weft.where(p < plain(xp)[0], fp[0] if left is None else left, out)
-    out = weft.where(p > plain(xp)[n - 1], fp[n - 1] if right is None else right, out)
-    return weft.where(weft.isnan(p), math.nan, out)
+
+
+@composed
+def _on_line(x, start, first, slope, low, high, beyond):
+    """first + slope (x - start) of x from `low` on, `beyond` behind `high`, NaN of NaN."""
+    p = plain(x)
+    out = first + slope * (weft.where(p <= low, low, x) - start)
+    return weft.where(weft.isnan(p), math.nan, weft.where(p > high, beyond, out))
 
 
 def gradient(f, *varargs, axis=None, edge_order=1):

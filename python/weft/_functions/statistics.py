@@ -276,13 +276,15 @@ def _all_nan(x, axis, keepdims):
 def _extreme_number(extreme, x, nothing, axis, keepdims):
     """max or min of what is no NaN; `nothing` is what no number is beyond."""
     x = value(x)
-    if isinstance(x, NDArray) and x.device.host_accessible and x.dtype.kind == "f":
-        out = extreme(x, axis=axis, keepdims=keepdims)
-        if not weft.any(weft.isnan(out)):  # no NaN among the elements
+    if isinstance(x, NDArray) and x.device.host_accessible:
+        if x.size and x.dtype.name in ("float32", "float64"):
+            out = _core._extreme_of_numbers(nothing < 0, x, axis, keepdims)
+        else:
+            out = extreme(_with(x, nothing), axis=axis, keepdims=keepdims)
+        if not weft.any(out == nothing):
             return out
-    out = extreme(_with(x, nothing), axis=axis, keepdims=keepdims)
-    if isinstance(x, NDArray) and x.device.host_accessible and not weft.any(out == nothing):
-        return out
+    else:
+        out = extreme(_with(x, nothing), axis=axis, keepdims=keepdims)
     return weft.where(_all_nan(x, axis, keepdims), math.nan, out) if x.dtype.kind == "f" else out
 
 

@@ -228,9 +228,9 @@ class Arithmetic:
     @composed
     def erfc(self):
         """1 - erf(x), with all digits where erf is near 1."""
-        from ..special._normal import complement
+        from ..special._normal import erfc
 
-        return complement(self)
+        return erfc(self)
 
     @composed
     def sinc(self):

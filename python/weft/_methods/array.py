@@ -183,6 +183,8 @@ class ArrayMethods:
         """On a device, or converted to an element type, or both."""
         if isinstance(device, _core.dtype):
             device, dtype = None, device
+        if device is not None and dtype is not None:
+            return weft.asarray(self, dtype=dtype, device=device)
         moved = self if device is None else _on(self, device)
         return moved if dtype is None else moved.astype(dtype)
 

@@ -122,6 +122,9 @@ class TensorMethods:
             device, dtype = device.device, device.dtype
         if isinstance(device, _core.dtype):
             device, dtype = None, device
+        if None not in (device, dtype) and weft.dtype(dtype).itemsize <= self.dtype.itemsize:
+            # Before it travels: fewer bytes, and a machine may lack the old type.
+            self, dtype = self.astype(dtype), None
         moved = self if device is None else _moved(self, device)
         return moved if dtype is None else moved.astype(dtype)
 

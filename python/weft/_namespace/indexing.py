@@ -115,7 +115,7 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
         )
     if sorter is not None:
         x1 = take(x1, sorter, axis=0)
-    return _core._searchsorted(x1, _array(x2), side == "right")
+    return _core._searchsorted(_array(x1), _array(x2), side == "right")
 
 
 @_direct(_core._direct_sort)
@@ -176,22 +176,27 @@ def _fresh(ordered):
     return fresh
 
 
-def _distinct(x):
-    """The elements in order and _fresh of them; None for none."""
-    if x.size == 0:
-        return None
-    ordered = sort(reshape(x, (-1,)))
-    return ordered, _fresh(ordered)
+def run_bounds(ordered):
+    """Where runs of equal elements begin, then the number of elements."""
+    if ordered.device.limits.get("threads_per_block", 0):
+        return _core._run_bounds(ordered)
+    return nonzero(_fresh(ordered))[0]
+
+
+def run_values(ordered):
+    """The first element of each run of equal ones."""
+    if ordered.device.limits.get("threads_per_block", 0):
+        return _core._run_values(ordered)
+    return ordered[_fresh(ordered)[:-1]]
 
 
 def unique_counts(x, /):
     """Distinct elements and how often each occurs."""
-    found = _distinct(x)
-    if found is None:
+    if x.size == 0:
         full_result = unique_all(x)
         return unique_counts_result(full_result.values, full_result.counts)
-    ordered, fresh = found
-    bounds = nonzero(fresh)[0]
+    ordered = sort(reshape(x, (-1,)))
+    bounds = run_bounds(ordered)
     starts = bounds[:-1]
     return unique_counts_result(take(ordered, starts, axis=0), bounds[1:] - starts)
 
@@ -204,8 +209,7 @@ def unique_inverse(x, /):
 
 def unique_values(x, /):
     """Distinct elements."""
-    found = _distinct(x)
-    return unique_all(x).values if found is None else found[0][found[1][:-1]]
+    return unique_all(x).values if x.size == 0 else run_values(sort(reshape(x, (-1,))))
 
 
 def isin(x1, x2, /, *, invert=False):
@@ -215,10 +219,12 @@ def isin(x1, x2, /, *, invert=False):
         found = _array(x1) == x2
     elif number[0]:
         found = _any(_array(x2) == x1)
-    elif (x2 := sort(reshape(_array(x2), (-1,)))).size == 0:
+    elif (x2 := _array(x2)).size == 0:
         found = zeros(_array(x1).shape, dtype=_bool, device=x2.device)
+    elif (x1 := _array(x1)).device.host_accessible and "c" not in x1.dtype.kind + x2.dtype.kind:
+        found = _core._is_in(x1, x2)
     else:
-        x1 = _array(x1)
+        x2 = sort(reshape(x2, (-1,)))
         at = _row("minimum")(searchsorted(x2, x1), x2.size - 1)
         found = reshape(take(x2, reshape(at, (-1,)), axis=0), x1.shape) == x1
     return ~found if invert else found

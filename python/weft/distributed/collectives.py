@@ -8,16 +8,16 @@ combinations other than sum and mean. Alone in a group, each gives back its argu
 
 from __future__ import annotations
 
-import operator
-import weft
 from collections.abc import Callable
 from typing import Any
+
+import weft
 
 from .. import _core
 from .._errors import error
 from .._traced import Traced, refuse
 from ..autograd import Function
-from .group import Group, resolve
+from .group import Group, rank_of, resolve
 
 _OPS = ("sum", "mean", "prod", "max", "min")
 _ORDERED = frozenset(("max", "min", "prod"))
@@ -139,9 +139,15 @@ def _combinable(x, op, name):
         )
 
 
+# Sums and products of truth values: any, and all. A sum of their bytes is 0 again on 256 ranks.
+_OF_TRUTH = {"sum": "max", "prod": "min"}
+
+
 def _reduced(moved, out, op, group, start, overlap):
     """Starts a reduction of `moved` into `out`. A transport that forms no means gives sums, which are divided before the type is narrowed."""
     divided = op == "mean" and not moved.transport.means
+    if moved.dtype == weft.bool:
+        op = _OF_TRUTH.get(op, op)
     done = start(moved.sent, out, "sum" if divided else op, overlap)
 
     def finish():
@@ -258,7 +264,7 @@ def _start_broadcast(x, root, group, overlap=False):
 
 
 def _peer(peer, group, name, itself=False):
-    number = operator.index(peer) if hasattr(peer, "__index__") else -1
+    number = rank_of(peer)
     if not 0 <= number < group.size or (number == group.rank and not itself):
         others = "" if itself else f", not {group.rank} itself"
         raise error(

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
 from typing import Any
 
 import weft
 
 from .. import _core
+from .._errors import error
+from ..nn.lazies import Lazy
 from .collectives import broadcast, reduce_together
-from .group import resolve
+from .group import Group, resolve
 
 
 class _Bucket:
@@ -43,26 +46,33 @@ class DataParallel(weft.nn.Module):
 
     Parameters and buffers are rank 0's at the start. In backward, gradients are gathered in buckets of `bucket_bytes`; each bucket is reduced as soon as its
     last gradient is there, beside the rest of the pass. When `loss.backward()` returns, every .grad is the mean on this rank's device. Parameters that
-    took no part on this rank count as zeros. Calls, parameters and state_dict are those of the model inside (`.module`).
+    took no part on this rank count as zeros; those that are frozen keep what they have. Calls, parameters and state_dict are those of the model inside
+    (`.module`), which weft.compile may have made.
     """
 
     _nameless = "module"
 
     def __init__(
-        self, module: weft.nn.Module, group: Any = None, bucket_bytes: Any = 25 << 20
+        self, module: weft.nn.Module, group: Any = None, bucket_bytes: int = 25 << 20
     ) -> None:
         super().__init__()
-        self.module, self._group = module, resolve(group)
+        self._group = resolve(group)
+        self.module = model_of(module, "DataParallel", self._group)
+        self._compiled = None if self.module is module else module
+        if self._group.size > 1:
+            for p in self.module.parameters():
+                p.data = broadcast(p.data, 0, self._group)
+            for b in self.module.buffers():
+                b[...] = broadcast(b, 0, self._group)
+        self._enabled = True
+        self._watch_gradients(bucket_bytes)
+
+    def _watch_gradients(self, bucket_bytes):
+        self._bucket_bytes, self._pass, self._buckets = bucket_bytes, None, []
         if self._group.size == 1:
             return
-        for p in module.parameters():
-            p.data = broadcast(p.data, 0, self._group)
-        for b in module.buffers():
-            b[...] = broadcast(b, 0, self._group)
-        trained = [p for p in module.parameters() if p.requires_grad]
+        trained = [p for p in self.module.parameters() if p.requires_grad]
         self._buckets = [_Bucket(params) for params in buckets_of(trained, bucket_bytes)]
-        self._running = False
-        self._enabled = True
         own = weakref.ref(self)
         for bucket in self._buckets:
             for p in bucket.params:
@@ -70,19 +80,32 @@ class DataParallel(weft.nn.Module):
                     lambda leaf, b=bucket, key=id(p): own() and own()._arrived(b, key)
                 )
 
+    def __deepcopy__(self, memo: Any) -> DataParallel:
+        """A copy on the same group, whose gradients are means, too. No rank waits for another."""
+        out = type(self).__new__(type(self))
+        memo[id(self)] = out
+        for name, value in self.__dict__.items():
+            if name not in ("_pass", "_buckets", "_compiled"):
+                out.__dict__[name] = copy.deepcopy(value, memo)
+        made = self._compiled
+        out._compiled = None if made is None else weft.compile(out.module, contract=made.contract)
+        out._watch_gradients(self._bucket_bytes)
+        return out
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.module(*args, **kwargs)
+        return (self.module if self._compiled is None else self._compiled)(*args, **kwargs)
 
     def no_sync(self) -> Any:
         """A context in which gradients are only added up on this rank: for batches in several parts."""
-        return _Unsynchronised(self)
+        return Unsynchronised(self)
 
     def _arrived(self, bucket, key):
         if not self._enabled:
             return
-        if not self._running:
-            self._running = True
-            _core._after_backward(self._finish)
+        if not under_way(self._pass):
+            self._pass = begin_pass(self._finish)
+            for b in self._buckets:  # an exception may have ended the pass before
+                b.reset()
         bucket.waiting.discard(key)
         # In order, so that all ranks reduce the same buckets at the same time.
         for b in self._buckets:
@@ -99,22 +122,69 @@ class DataParallel(weft.nn.Module):
         bucket.work = reduce_together(gradients, "mean", self._group)
 
     def _finish(self):
-        self._running = False
         for bucket in self._buckets:
             if bucket.work is None:
                 self._send(bucket)
         for bucket in self._buckets:
             for p, mean in zip(bucket.params, bucket.work.wait()):
-                p.grad = weft.Tensor(mean, requires_grad=False)
+                if p.requires_grad:
+                    p.grad = weft.Tensor(mean, requires_grad=False)
             bucket.reset()
 
 
-class _Unsynchronised:
+def model_of(module: Any, name: str, group: Group) -> Any:
+    """The module, or the one that weft.compile has compiled. Raises DTypeError `distributed.model` for what has no parameters to look after, ArgumentError
+    `distributed.parted` for parameters of which the group's ranks have different parts already.
+    """
+    model = module.function if isinstance(module, weft.Compiled) else module
+    if not isinstance(model, weft.nn.Module):
+        raise error(
+            weft.DTypeError,
+            "distributed.model",
+            f"{name} takes a module, got a {type(model).__name__}",
+            ["legal: a weft.nn.Module, or what weft.compile makes of one"],
+        )
+    lazy = [key for key, part in model.named_modules().items() if isinstance(part, Lazy)]
+    if lazy:
+        raise error(
+            weft.ArgumentError,
+            "distributed.lazy",
+            f"{name} of a model whose layers {lazy[:5]} have no parameters yet",
+            help="call the model once on an input before it is wrapped",
+        )
+    for key, p in model.named_parameters().items():
+        for parted in getattr(p, "_parted", ()):
+            if len(set(parted.ranks) & set(group.ranks)) > 1:
+                raise error(
+                    weft.ArgumentError,
+                    "distributed.parted",
+                    f"{name} over the ranks {group.ranks} of a model whose {key} lies in parts on the ranks {parted.ranks}",
+                    ["legal: a group of ranks that have the same part of every parameter"],
+                    help='a mesh: layers over mesh.group("model"), the model over mesh.group("data")',
+                )
+    return model
+
+
+def begin_pass(finish: Any) -> Any:
+    """Has finish() called at the end of the backward pass that runs now; returns what under_way() asks. The pass that an exception ends forgets it."""
+    found = weakref.ref(finish)
+    _core._after_backward(finish)
+    return found
+
+
+def under_way(found: Any) -> bool:
+    """Whether that pass has neither ended nor been given up."""
+    return found is not None and found() is not None
+
+
+class Unsynchronised:
+    """A context in which a model's backward passes stay on this rank."""
+
     def __init__(self, model):
         self.model, self.before = model, []
 
     def __enter__(self):
-        self.before.append(getattr(self.model, "_enabled", True))
+        self.before.append(self.model._enabled)
         self.model._enabled = False
 
     def __exit__(self, *_):

@@ -81,5 +81,29 @@ def read_launch(variables=None) -> Launch:
                 f"{rank}={found.rank} and {size}={found.size}",
                 [f"legal: {rank} from 0 to {size} - 1"],
             )
+        if found.local_rank < 0 or found.local_size < 1:
+            raise error(
+                weft.ArgumentError,
+                "distributed.environment",
+                f"{local_rank}={found.local_rank} and {local_size}={found.local_size}",
+                [f"legal: {local_rank} of 0 and more, {local_size} of 1 and more"],
+            )
         return found
+    _refuse_half(variables)
     return Launch("", 0, 1, 0, 1)
+
+
+def _refuse_half(variables):
+    """A process that somebody meant to be one of several, and who has set some of the variables, would train alone beside the others."""
+    wanted = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
+    absent = [name for name in wanted if name not in variables]
+    several = {"RANK": 0, "WORLD_SIZE": 1}
+    if any(variables.get(name, "").isdecimal() and int(variables[name]) > n for name, n in several.items()):  # fmt: skip
+        there = ", ".join(f"{name}={variables[name]}" for name in several if name in variables)
+        raise error(
+            weft.ArgumentError,
+            "distributed.environment",
+            f"{there} without {' and '.join(absent)}",
+            ["legal: all of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or none of them"],
+            help="start the job with torchrun, mpirun or srun, or unset the variables",
+        )

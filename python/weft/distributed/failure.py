@@ -82,7 +82,7 @@ _Failed.__module__ = weft.DeviceError.__module__
 class Watch:
     """Posts this rank's failure and looks for those of others, from the beginning of init() on.
 
-    `board`, once there is one, has post(failure), look() -> Failure or None, left(rank), has_left(rank), absent(size) and leave().
+    `board`, once there is one, has post(failure), look() -> Failure or None, left(rank, calls), has_left(rank), calls_of(rank), absent(size) and leave().
     `peers`: {rank: process} of the other ranks on this host; until they have introduced themselves, those that the launcher has started here.
     """
 
@@ -96,6 +96,7 @@ class Watch:
         self._process = os.getpid()  # a fork of it has this object too, and no part in the job
         self._stop = threading.Event()
         self._first = threading.Lock()  # taken by whoever finds the failure
+        self._seen_to_leave = {}  # since when this rank knows of it
         self._asks, self._told = threading.Lock(), None  # who asks the board, and what it has told
         self._before = sys.excepthook
         sys.excepthook = self._hook
@@ -125,11 +126,16 @@ class Watch:
         if threading.get_ident() == self._main:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._main), None)
 
-    def check_present(self, ranks):
-        """For one who has waited for `ranks` in a collective: DeviceError `distributed.peer` when one of them has left the job."""
+    def check_present(self, ranks, waited=None):
+        """For one who waits for `ranks` in a collective: DeviceError `distributed.peer` when one of them has left the job. `waited`: for so many seconds; what a
+        rank has sent before it left may still be on its way. None: nothing more comes."""
         self.check()
+        now = time.monotonic()
         for rank in ranks:
-            if rank != self.rank and self.board.has_left(rank):
+            if rank == self.rank or not self.board.has_left(rank):
+                continue
+            seen = now - self._seen_to_leave.setdefault(rank, now)
+            if waited is None or min(seen, waited) >= LAST_WORDS:
                 raise Failure(
                     f"rank {rank} has left the job: its program has ended, or called shutdown(), before this collective"
                 ).error()
@@ -171,13 +177,20 @@ class Watch:
             raise problems[0]
         return results[0]
 
+    def in_peace(self):
+        """Whether nothing has failed, and this process is the rank."""
+        return os.getpid() == self._process and self.failed is None and not self._stop.is_set()
+
     def stop(self, left=True):
         """Ends the watch. `left`: this rank leaves the job in peace."""
         if os.getpid() != self._process:
             return
         self._leaving = True
+        ended_by = getattr(sys, "last_value", None)  # not the user's at a prompt
+        if ended_by is not None and not hasattr(sys, "ps1") and not self._stop.is_set():
+            self._say_end(type(ended_by), ended_by)  # another hook than this one's was called
         if left and not self._stop.is_set() and self.board is not None:
-            self.board.left(self.rank)
+            self.board.left(self.rank, {} if self.late is None else self.late.counts())
         self._stop.set()
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout=2)
@@ -240,6 +253,11 @@ class Watch:
         if self._takes_signal and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # until it has told the others
         self._before(kind, value, trace)
+        self._say_end(kind, value)
+
+    def _say_end(self, kind, value):
+        """Tells the others of the exception that ends this rank."""
+        self._stop.set()
         if self.board is None:
             return
         if getattr(value, "code", "") not in _TOLD:
@@ -306,10 +324,12 @@ class Watch:
 class StoreBoard:
     """Failures under torchrun: keys of its store."""
 
+    _jobs = 0  # that this process has left
+
     def __init__(self, store, rank):
         self.store = store
-        # torchrun keeps its store when it starts the ranks again.
-        self._root = f"weft/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}"
+        # torchrun keeps its store when it starts the ranks again, and a job its processes when they leave it and join again.
+        self._root = f"weft/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}.{self._jobs}"
         self._rank = rank
         self._quietly("set", f"{self._root}/here/{rank}", "1")
 
@@ -331,9 +351,15 @@ class StoreBoard:
         there = [self._quietly("check", [name]) for name in every]
         return None if None in there else [r for r in range(size) if not there[r]]
 
-    def left(self, rank):
-        """Says that this rank has left the job in peace."""
-        self._quietly("set", f"{self._root}/left/{rank}", "1")
+    def left(self, rank, calls):
+        """Says that this rank has left the job in peace, after so many calls of each group."""
+        StoreBoard._jobs += 1
+        self._quietly("set", f"{self._root}/left/{rank}", json.dumps(calls))
+
+    def calls_of(self, rank):
+        """{group's name: number of calls} of a rank that has left."""
+        told = self._quietly("get", f"{self._root}/left/{rank}") if self.has_left(rank) else None
+        return json.loads(told) if told else {}
 
     def has_left(self, rank):
         return bool(self._quietly("check", [f"{self._root}/left/{rank}"]))
@@ -369,7 +395,7 @@ class MpiBoard:
     FAILED, LEFT, CALLS = 7, 8, 9
 
     def __init__(self, communicator):
-        self.communicator, self._gone = communicator.Dup(), set()
+        self.communicator, self._gone = communicator.Dup(), {}
         self._said, self._asked = {}, False
 
     def _tell(self, what, tag):
@@ -382,7 +408,8 @@ class MpiBoard:
 
     def look(self):
         while self.communicator.iprobe(tag=self.LEFT):
-            self._gone.add(self.communicator.recv(tag=self.LEFT))
+            rank, calls = self.communicator.recv(tag=self.LEFT)
+            self._gone[rank] = calls
         if not self.communicator.iprobe(tag=self.FAILED):
             return None
         return Failure(*self.communicator.recv(tag=self.FAILED))
@@ -391,9 +418,13 @@ class MpiBoard:
         """MPI begins when all ranks are there."""
         return []
 
-    def left(self, rank):
-        """Says that this rank has left the job in peace. Its process waits in MPI's end for the others."""
-        self._tell(rank, self.LEFT)
+    def left(self, rank, calls):
+        """Says that this rank has left the job in peace, after so many calls of each group. Its process waits in MPI's end for the others."""
+        self._tell((rank, calls), self.LEFT)
+
+    def calls_of(self, rank):
+        """{group's name: number of calls} of a rank that has left."""
+        return self._gone.get(rank, {})
 
     def has_left(self, rank):
         return rank in self._gone

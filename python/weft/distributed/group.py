@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import atexit
-import operator
+import numbers
 import os
 import time
 from collections.abc import Sequence
@@ -14,17 +14,25 @@ import weft
 
 from .._errors import error
 from .environment import read_launch
+from .failure import Failure
+
+
+def rank_of(number: Any) -> int:
+    """The rank that an argument names, -1 where it names none: truth values and fractions are no ranks."""
+    whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
+    return int(number) if whole else -1
 
 
 class Group:
-    """Ranks that take part in collectives together. `ranks` are those of the whole job; rank and size are of the group."""
+    """Ranks that take part in collectives together. `ranks` are those of the whole job; rank and size are of the group. On ranks outside it `rank` is -1, and
+    every use of the group raises ArgumentError `distributed.group`."""
 
     def __init__(self, job: Any, ranks: Sequence[int], host: Any) -> None:
         self.job, self.ranks, self.host = job, ranks, host
         self.size = len(ranks)
-        self.rank = ranks.index(job.launch.rank)
+        self.rank = ranks.index(job.launch.rank) if job.launch.rank in ranks else -1
         self._cards, self.record = None, None
-        if job.watch is not None and self.size > 1:
+        if job.watch is not None and self.size > 1 and self.rank >= 0:
             self.record = job.watch.late.record(self.ranks, self._busy)
         self._transports = {"cpu": host, "c": host}
 
@@ -66,6 +74,18 @@ class Group:
             self._cards.close()
             self._cards = None
 
+    def __deepcopy__(self, memo: Any) -> Group:
+        """The group itself: copied models stay on their ranks."""
+        return self
+
+    def __reduce__(self):
+        raise error(
+            weft.ArgumentError,
+            "distributed.group",
+            "a group of ranks cannot be pickled: it belongs to this process",
+            help="save model.state_dict(), or model.module",
+        )
+
     def __repr__(self):
         return f"Group(rank={self.rank}, size={self.size}, ranks={self.ranks})"
 
@@ -76,6 +96,7 @@ class Job:
     def __init__(self, launch: Any, timeout: float, debug: bool | None) -> None:
         self.launch, self.debug, self.watch, self.groups = launch, debug, None, []
         self.transports = []  # of host memory, one for each group: what was begun in one goes on while this rank waits in another
+        self._process = os.getpid()
         self.looked = 0.0  # when a waiting rank asked last who is there
         host = None
         if launch.size > 1:
@@ -100,20 +121,35 @@ class Job:
         return group
 
     def check(self) -> None:
-        """Raises DeviceError `distributed.peer` when another rank has failed."""
-        if self.watch is not None:
-            self.watch.check()
+        """Raises DeviceError `distributed.peer` when another rank has failed, `distributed.fork` in a fork of the rank."""
+        if self.watch is None:
+            return
+        if os.getpid() != self._process:
+            raise error(
+                weft.DeviceError,
+                "distributed.fork",
+                f"a call between ranks in process {os.getpid()}, a fork of rank {self.launch.rank}",
+                ["legal: calls in the rank's own process"],
+                help="let workers compute, and the rank exchange",
+            )
+        self.watch.check()
 
-    def check_present(self, ranks: Sequence[int]) -> None:
-        """The same when one of `ranks`, for whom this rank waits, has left the job."""
+    def check_present(self, ranks: Sequence[int], waited: float | None = None) -> None:
+        """The same when one of `ranks`, for whom this rank has waited so many seconds, has left the job."""
         if self.watch is not None:
-            self.watch.check_present(ranks)
+            self.watch.check_present(ranks, waited)
 
     def abort(self) -> None:
         for group in self.groups:
             group.abort()
 
     def close(self) -> None:
+        if self.watch is not None and self.watch.in_peace():
+            for transport in self.transports:
+                try:
+                    transport.settle()
+                except weft.Error:  # the job has failed: its ranks end anyway
+                    break
         if self.watch is not None:
             self.watch.stop()
         for group in self.groups:
@@ -123,7 +159,7 @@ class Job:
 _job = None
 
 
-def init(timeout: float = 300.0, debug: bool | None = None) -> None:
+def init(timeout: float = 300.0, debug: bool | None = None) -> Group:
     """Joins the job that torchrun, mpirun or srun has started; returns the group of all ranks.
 
     Without a launcher the job is this process alone, and collectives give their argument back. `timeout`: seconds in which all ranks must have
@@ -173,18 +209,43 @@ def job() -> Any:
     return _job
 
 
+def _known(group):
+    """The group, or that of all ranks for None. Raises ArgumentError `distributed.group` for what is none of this job."""
+    own = job()
+    if group is None:
+        return own.world
+    if not isinstance(group, Group) or group.job is not own:
+        raise error(
+            weft.ArgumentError,
+            "distributed.group",
+            f"{group!r} is no group of the job that this process is in",
+            ["legal: what new_group() gave since init(), or None for all ranks"],
+        )
+    return group
+
+
 def resolve(group: Group | None) -> Group:
-    return job().world if group is None else group
+    """The same for those who take part in it: ranks outside are refused, too."""
+    group = _known(group)
+    if group.rank < 0:
+        raise error(
+            weft.ArgumentError,
+            "distributed.group",
+            f"rank {group.job.launch.rank} is outside the group of the ranks {group.ranks}",
+            ["legal: calls of the group's own ranks"],
+            help="if dist.rank(group) >= 0: before the call",
+        )
+    return group
 
 
 def rank(group: Group | None = None) -> int:
-    """This process's number in the group (all ranks without one), from 0."""
-    return resolve(group).rank
+    """This process's number in the group (all ranks without one), from 0; -1 outside it."""
+    return _known(group).rank
 
 
 def size(group: Group | None = None) -> int:
     """The number of ranks in the group."""
-    return resolve(group).size
+    return _known(group).size
 
 
 def local_rank() -> int:
@@ -198,22 +259,28 @@ def device() -> weft.Device:
     return weft.device(name if weft.device(name).available else "cpu")
 
 
-def new_group(ranks: Sequence[int]) -> Group | None:
-    """A group of some ranks. Every rank of the job calls this, with the same list; others than those get None.
+def new_group(ranks: Sequence[int]) -> Group:
+    """A group of some ranks. Every rank of the job calls this, with the same list; on ranks outside it `dist.rank(group)` is -1.
 
-    Raises ArgumentError `distributed.group` for ranks that are not in the job or named twice.
+    Raises ArgumentError `distributed.group` for ranks that are not in the job or named twice, DeviceError `distributed.mismatch` where ranks give different lists.
     """
-    world = job().world
-    ranks = [operator.index(r) for r in ranks]
+    own = job()
+    world, given = own.world, list(ranks)
+    ranks = [rank_of(r) for r in given]
     if not ranks or len(set(ranks)) != len(ranks) or not all(0 <= r < world.size for r in ranks):
         raise error(
             weft.ArgumentError,
             "distributed.group",
-            f"a group of the ranks {ranks}",
-            [f"legal: different ranks from 0 to {world.size - 1}, one at least"],
+            f"a group of the ranks {given}",
+            [f"legal: different whole numbers from 0 to {world.size - 1}, one at least"],
         )
     host = None
     if world.host is not None:
+        every = world.host.gather_values(ranks)
+        if any(other != ranks for other in every):
+            told = "; ".join(f"rank {r} calls new_group({other})" for r, other in enumerate(every))
+            raise Failure(told, "distributed.mismatch").error()
         begun = time.perf_counter()
-        host = job().watch.run(lambda: world.host.split(ranks), lambda: world.host.look(begun))
-    return job().add(Group(job(), ranks, host)) if world.rank in ranks else None
+        host = own.watch.run(lambda: world.host.split(ranks), lambda: world.host.look(begun))
+    made = Group(own, ranks, host)
+    return own.add(made) if made.rank >= 0 else made

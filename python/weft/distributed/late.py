@@ -62,7 +62,7 @@ def first_difference(ranks, told):
 
 
 class Late:
-    """Of a job: asked by the watch's thread twice a second. `board()` has say(text, asks), asked() and said(rank) -> text or None."""
+    """Of a job: asked by the watch's thread twice a second. `board()` has say(text, asks), asked(), said(rank) -> text or None, has_left(rank) and calls_of(rank)."""
 
     def __init__(self, rank, board, now=time.monotonic):
         self.rank, self.board, self.now = rank, board, now
@@ -85,7 +85,7 @@ class Late:
                 self._say(asks=False)
             return None
         for record in late:
-            gone = [o for o in record.ranks if o != self.rank and self.board().has_left(o)]
+            gone = [o for o in record.ranks if o != self.rank and self._missed(o, record)]
             if gone:
                 return Failure(
                     f"rank {', '.join(map(str, gone))} has left the job: its program has ended, or called shutdown(), before {record.told()[-1][1]}"
@@ -102,6 +102,15 @@ class Late:
             if found:
                 return Failure(found, "distributed.mismatch")
         return None
+
+    def counts(self):
+        """{group's name: number of calls}: said by a rank that leaves."""
+        return {r.name: r.count for r in self.records}
+
+    def _missed(self, rank, record):
+        """Whether a rank has left without this one's last call. The card of one that makes it alone may have work for long."""
+        board = self.board()
+        return board.has_left(rank) and board.calls_of(rank).get(record.name, 0) < record.count
 
     def _of(self, rank):
         text = self.board().said(rank)

@@ -14,6 +14,8 @@ from ..autograd import Function
 from .collectives import _start_all_gather, _start_all_reduce, all_reduce
 from .group import resolve
 
+_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+
 
 class _Copy(Function):
     """Into a parallel part: the same on all ranks; its gradient is the sum of theirs."""
@@ -66,13 +68,31 @@ def _share(n, group, what):
     return n // group.size
 
 
-def _part(array, axis, group):
+def _checked(layer, kinds, name, legal):
+    if not isinstance(layer, kinds):
+        raise error(
+            weft.DTypeError,
+            "distributed.layer",
+            f"{name} takes the parameters of a layer, got a {type(layer).__name__}",
+            [f"legal: {legal}"],
+        )
+    return layer
+
+
+def _part(whole, axis, group):
     """This rank's part of a parameter along one axis, as a parameter; `_parted` tells norms over all parameters who has the rest."""
-    n = array.shape[axis] // group.size
+    n = whole.shape[axis] // group.size
     at = group.rank * n
-    part = nn.Parameter(array[(slice(None),) * axis + (slice(at, at + n),)].copy())
+    part = _copied(whole, whole.data[(slice(None),) * axis + (slice(at, at + n),)])
     part._parted = (group,)
     return part
+
+
+def _copied(whole, array):
+    """A parameter of these numbers; frozen where `whole` is."""
+    made = nn.Parameter(array.copy())
+    made.requires_grad = whole.requires_grad
+    return made
 
 
 class ColumnParallelLinear(nn.Module):
@@ -84,10 +104,11 @@ class ColumnParallelLinear(nn.Module):
     def __init__(self, linear: nn.Module, group: Any = None, gather: bool = False) -> None:
         super().__init__()
         self._group, self.gather = resolve(group), gather
+        _checked(linear, nn.Linear, "ColumnParallelLinear", "nn.Linear")
         _share(linear.weight.shape[1], self._group, "the columns of a weight,")
-        self.weight = _part(linear.weight.data, 1, self._group)
+        self.weight = _part(linear.weight, 1, self._group)
         bias = getattr(linear, "bias", None)
-        self.bias = None if bias is None else _part(bias.data, bias.ndim - 1, self._group)
+        self.bias = None if bias is None else _part(bias, bias.ndim - 1, self._group)
 
     def forward(self, x: Any) -> Any:
         y = _Copy.apply(x, self._group) @ self.weight
@@ -101,10 +122,11 @@ class RowParallelLinear(nn.Module):
     def __init__(self, linear: nn.Module, group: Any = None) -> None:
         super().__init__()
         self._group = resolve(group)
+        _checked(linear, nn.Linear, "RowParallelLinear", "nn.Linear")
         _share(linear.weight.shape[0], self._group, "the rows of a weight,")
-        self.weight = _part(linear.weight.data, 0, self._group)
+        self.weight = _part(linear.weight, 0, self._group)
         bias = getattr(linear, "bias", None)
-        self.bias = None if bias is None else nn.Parameter(bias.data.copy())
+        self.bias = None if bias is None else _copied(bias, bias.data)
 
     def forward(self, x: Any) -> Any:
         y = _Join.apply(x @ self.weight, self._group)
@@ -116,9 +138,12 @@ class ParallelEmbedding(nn.Module):
 
     def __init__(self, embedding: nn.Module, group: Any = None) -> None:
         super().__init__()
+        _checked(embedding, nn.Embedding, "ParallelEmbedding", "nn.Embedding")
         self._group, self._rows = resolve(group), embedding.weight.shape[0]
         _share(self._rows, self._group, "the rows of an embedding,")
-        self.weight = _part(embedding.weight.data, 0, self._group)
+        self.weight = _part(embedding.weight, 0, self._group)
+        padding = getattr(embedding, "padding_idx", None)
+        self.padding_idx = None if padding is None else padding % self._rows
 
     def forward(self, index: Any) -> Any:
         index = index.data if isinstance(index, weft.Tensor) else weft.asarray(index)
@@ -134,6 +159,8 @@ class ParallelEmbedding(nn.Module):
         own = index - self._group.rank * n
         here = (own >= 0) & (own < n)
         rows = nn.functional.embedding(weft.where(here, own, weft.zeros_like(own)), self.weight)
+        if self.padding_idx is not None:
+            rows = weft.where((index == self.padding_idx)[..., None], rows.detach(), rows)
         mask = here.astype(self.weight.dtype).reshape((*index.shape, 1))
         return _Join.apply(rows * weft.Tensor(mask, requires_grad=False), self._group)
 
@@ -157,6 +184,7 @@ class ParallelAttention(nn.Module):
         super().__init__()
         group = resolve(group)
         for name, layer in (("query", query), ("key", key), ("value", value)):
+            _checked(layer, nn.Linear, "ParallelAttention", "nn.Linear")
             columns = layer.weight.shape[1]
             if columns % heads or columns != query.weight.shape[1]:
                 raise error(
@@ -197,6 +225,7 @@ class SyncBatchNorm(nn.Module):
 
     def __init__(self, norm: nn.Module, group: Any = None) -> None:
         super().__init__()
+        _checked(norm, _NORMS, "SyncBatchNorm", "nn.BatchNorm1d, 2d, 3d")
         self.norm, self._group = norm, resolve(group)
 
     @classmethod
@@ -211,7 +240,7 @@ class SyncBatchNorm(nn.Module):
     @classmethod
     def _replaced(cls, value, group):
         """The value with layers of batch norm replaced, in lists, tuples and dicts too; the same object where there are none."""
-        if isinstance(value, (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)):
+        if isinstance(value, _NORMS):
             return cls(value, group)
         if isinstance(value, dict):
             new = {key: cls._replaced(v, group) for key, v in value.items()}

@@ -44,7 +44,7 @@ class Mesh:
         self.shape = tuple(int(n) for n in ((shape,) if isinstance(shape, int) else shape))
         self.names = tuple(names or (f"axis{i}" for i in range(len(self.shape))))
         unequal = len(self.names) != len(self.shape) or len(set(self.names)) != len(self.names)
-        if math.prod(self.shape) != world.size or unequal:
+        if math.prod(self.shape) != world.size or min(self.shape, default=1) < 1 or unequal:
             raise error(
                 weft.ArgumentError,
                 "distributed.mesh",
@@ -67,7 +67,7 @@ class Mesh:
                 continue
             ranks = [start + k * step for k in range(self.shape[axis])]
             group = new_group(ranks)
-            mine = group if group is not None else mine
+            mine = group if group.rank >= 0 else mine
         return mine
 
     def axis(self, name: str) -> Any:
@@ -196,7 +196,14 @@ class ShardedArray:
     def __truediv__(self, other):
         return propagate.binary(lambda a, b: a / b, "first", self, other)
 
+    def __rtruediv__(self, other):
+        return propagate.binary(lambda a, b: b / a, "none", self, other)
+
+    def __pow__(self, other):
+        return propagate.binary(lambda a, b: a**b, "none", self, other)
+
     __radd__, __rmul__ = __add__, __mul__
+    __array_ufunc__ = None  # NumPy's arrays leave operators to this class
 
     def sum(self, axis: Any = None, keepdims: bool = False) -> Any:
         """The sum over axes; one that ranks share gives Partial sums."""

@@ -305,7 +305,9 @@ class Nccl:
             self.lib.ncclCommDestroy(ctypes.c_void_p(comm))
 
 
-_COMBINED_AS = {"bool": "uint8", "int16": "int32", "uint16": "int32"}
+_COMBINED_AS = {
+    "bool": "uint8", "int16": "int32", "uint16": "int32", "float8_e4m3fn": "float32", "float8_e5m2": "float32",
+}  # fmt: skip
 
 
 def _nothing():

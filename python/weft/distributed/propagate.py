@@ -118,7 +118,7 @@ def run(name: Any, labels: Any, arrays: Any, compute: Any, shape: Any = None) ->
     """
     size = {}
     for text, a in zip(labels.operands, arrays):
-        fits = len(text) == len(a.shape) and a.mesh is arrays[0].mesh
+        fits = isinstance(a, ShardedArray) and len(text) == len(a.shape) and a.mesh is arrays[0].mesh  # fmt: skip
         if not fits or any(size.setdefault(c, n) != n for c, n in zip(text, a.shape)):
             spec = ",".join(labels.operands) + "->" + labels.result
             raise _refuse(name, arrays, f"arrays on one mesh with equal extents for equal letters of {spec}")  # fmt: skip
@@ -155,7 +155,14 @@ def matmul(a: Any, b: Any) -> Any:
     Along each axis of the mesh: rows of a sharded give rows of the result sharded, columns of b sharded columns; the summed extent sharded in both gives
     Partial sums, which redistribute() adds up. Other pairs are redistributed first, so that the fewest bytes move. Raises ShapeError `distributed.matmul`.
     """
-    if a.mesh is not b.mesh or len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
+    both = isinstance(a, ShardedArray) and isinstance(b, ShardedArray)
+    if (
+        not both
+        or a.mesh is not b.mesh
+        or len(a.shape) != 2
+        or len(b.shape) != 2
+        or a.shape[1] != b.shape[0]
+    ):
         raise error(
             weft.ShapeError,
             "distributed.matmul",
@@ -202,6 +209,8 @@ def elementwise(f: Callable[..., Any], *arrays: Any, linear: str = "none") -> An
             f"an element-wise operation that is linear {linear!r}",
             [f"legal: {', '.join(_LINEAR)}"],
         )
+    if not arrays or not all(isinstance(a, ShardedArray) for a in arrays):
+        raise _refuse("an element-wise operation", arrays, "sharded arrays: dist.shard(x, mesh, placements) makes one")  # fmt: skip
     terms, result, whole, shape = _broadcast_labels(arrays)
     each = {"each": tuple(range(len(arrays))), "first": (0,)}.get(linear, ())
     labels = Labels(terms, result, whole, False, each, linear == "together")
@@ -212,9 +221,10 @@ def binary(f: Callable[..., Any], linear: Any, a: Any, b: Any) -> Any:
     """a + b and the like, for an array and an array or a number."""
     if isinstance(b, ShardedArray):
         return elementwise(f, a, b, linear=linear)
-    number = shard(
-        weft.asarray(b, dtype=a.dtype).to(a.device), a.mesh, [Replicate()] * len(a.mesh.shape)
-    )
+    # A plain number takes the array's type where that holds it, as it does beside an array of one device.
+    plain = isinstance(b, (bool, int, float, complex))
+    other = weft.asarray(b, dtype=weft.result_type(a.dtype, b)) if plain else weft.asarray(b)
+    number = shard(other.to(a.device), a.mesh, [Replicate()] * len(a.mesh.shape))
     return elementwise(f, a, number, linear=linear)
 
 

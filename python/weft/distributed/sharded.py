@@ -8,18 +8,23 @@ that every rank keeps whole.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import os
+import types
 import weakref
-from typing import Any
+from typing import Any, NoReturn
 
 import weft
 from weft import nn
 
-from .. import _core, _traced
+from .. import _traced
 from .._errors import error
 from ..autograd import Function
+from ..nn.module import InOrder
 from .checkpoint import Piece, load_index, load_sharded, save_sharded
 from .collectives import all_gather, all_reduce, broadcast, reduce_scatter
+from .data_parallel import Unsynchronised, begin_pass, model_of, under_way
 from .group import resolve
 
 
@@ -55,6 +60,7 @@ class _Unit:
         self.reset()
 
     def reset(self):
+        self.work = None
         self.waiting, self.reduced = {id(p) for p in self.params}, False
 
     def _own_piece(self):
@@ -72,6 +78,20 @@ class _Unit:
         if rest:
             rows.append(weft.zeros((rest,), dtype=rows[0].dtype, device=rows[0].device))
         return rows[0] if len(rows) == 1 else weft.concat(rows, axis=0)
+
+    def copy_absent(self, memo):
+        """For copies of the whole model: parameters that are not there stay so."""
+        for p in () if self.present else self.params:
+            absent = nn.Parameter(p.data)
+            absent.requires_grad = p.requires_grad
+            absent.__dict__.update(p.__dict__)
+            memo[id(p)] = absent
+
+    def take(self, other):
+        """The piece of the same unit of another model, and its gradient."""
+        self.shard.data, self.shard.requires_grad = other.shard.data.copy(), other.shard.requires_grad  # fmt: skip
+        if other.shard.grad is not None:
+            self.shard.grad = weft.Tensor(other.shard.grad.data.copy(), requires_grad=False)
 
     def prefetch(self):
         """Starts the gathering that gather() finishes."""
@@ -130,17 +150,31 @@ class _Unit:
         self.shard.grad = weft.Tensor(out, requires_grad=False)
 
 
+def _numbers_of(optimizer):
+    """The names of an optimizer's dicts of numbers by the parameter's index: counts of steps, products of rates."""
+    kept = getattr(optimizer, "_kept", ())
+    held = [name for name in kept if isinstance(getattr(optimizer, name), dict)]
+    return ["_steps", *held] if optimizer is not None else []
+
+
+def _refuse_compiled() -> NoReturn:
+    _traced.refuse(
+        "the compiled function calls a ShardedParallel, whose parameters come and go",
+        "call it outside the compiled function",
+    )
+
+
 def _runs(module):
     """Whether the module is called itself; lists and dicts of parameters are read by the module that holds them."""
     return type(module).forward is not nn.Module.forward
 
 
 def _owners(module, name=""):
-    """(name, module, parameters that it holds itself) of all modules that hold some."""
+    """(name, module, parameters that it holds itself, or reads from children that it does not call) of all modules that hold some."""
     held = {id(p) for child in module.named_children().values() for p in child.parameters()}
     own = [p for p in module.parameters() if id(p) not in held]
     for key, child in module.named_children().items():
-        if _runs(child):
+        if _runs(child) and not module._reads_children:
             yield from _owners(child, f"{name}.{key}" if name else key)
         else:
             own += child.parameters()
@@ -176,20 +210,27 @@ class ShardedParallel(nn.Module):
                 f"stage {stage!r}",
                 ["legal: 1 (optimizer states), 2 (and gradients), 3 (and parameters)"],
             )
-        self.__dict__["_whole"] = _Held(module)  # not found by parameters()
         self._group, self.stage = resolve(group), stage
+        if model_of(module, "ShardedParallel", self._group) is not module:
+            _refuse_compiled()
         for p in module.parameters():
             p.data = broadcast(p.data, 0, self._group)
         for b in module.buffers():
             b[...] = broadcast(b, 0, self._group)
+        self._share(module, resident_bytes)
+
+    def _share(self, module, resident_bytes):
+        """Makes the units of a module whose parameters are there, or of one that another model's units are taken into."""
+        self.__dict__["_whole"] = _Held(module)  # not found by parameters()
         self.__dict__["_units"] = _Held([])
         self.__dict__["_names"] = names = {}  # a parameter that several layers share has several
         for name, p in module.named_parameters().items():
             names.setdefault(id(p), []).append(name)
-        self.pieces = []
-        self._running, self._reducing = False, None
+        self.pieces, self._resident_bytes = [], resident_bytes
+        self._pass, self._enabled, self._synced, self._reducing = None, True, True, None
         # The unit that comes after another one in forward, and the one before, as the last pass had them.
         self.__dict__["_order"] = _Held(_Order())
+        self.__dict__["_handles"] = _Held([])  # of hooks
         owners = list(_owners(module))
         uses = {}
         for _, _, own in owners:
@@ -202,14 +243,38 @@ class ShardedParallel(nn.Module):
             if uses[id(p)] > 1 or p.data.nbytes < resident_bytes
         }
         for name, part, own in owners:
-            for unit in self._made(name, [p for p in own if id(p) not in resident], stage):
-                if stage == 3:
-                    part.register_forward_pre_hook(lambda m, a, u=unit: self._enter(u))
-                    part.register_forward_hook(lambda m, a, out, u=unit: self._leave(out, u))
-        self._made("resident", list(resident.values()), min(stage, 2))
-        if stage == 3:
+            for unit in self._made(name, [p for p in own if id(p) not in resident], self.stage):
+                if self.stage == 3:
+                    before = part.register_forward_pre_hook(lambda m, a, u=unit: self._enter(u))
+                    after = part.register_forward_hook(lambda m, a, out, u=unit: self._leave(out, u))  # fmt: skip
+                    self._handles.value += [before, after]
+                    hooks = part.__dict__["_pre_hooks"]  # others read parameters: they come after
+                    rest = [(key, hooks.pop(key)) for key in list(hooks) if key != id(before)]
+                    hooks.update(rest)
+        self._made("resident", list(resident.values()), min(self.stage, 2))
+        if self.stage == 3:
             for unit in self._units.value:
                 unit.release()
+
+    def __deepcopy__(self, memo: Any) -> ShardedParallel:
+        """A copy on the same group. No rank waits for another."""
+        out = type(self).__new__(type(self))
+        memo[id(self)] = out
+        for unit in self._units.value:
+            unit.copy_absent(memo)
+        module = copy.deepcopy(self.module, memo)
+        hooks = {id(handle) for handle in self._handles.value}
+        for part in module.modules():  # those of the copied hooks bring this model's parameters
+            for kind in ("_pre_hooks", "_hooks"):
+                held = part.__dict__.get(kind, {})
+                for key in hooks & held.keys():
+                    del held[key]
+        nn.Module.__init__(out)
+        out.training, out._group, out.stage = self.training, self._group, self.stage
+        out._share(module, self._resident_bytes)
+        for new, unit in zip(out._units.value, self._units.value):
+            new.take(unit)
+        return out
 
     module = property(lambda self: self._whole.value)
 
@@ -234,10 +299,8 @@ class ShardedParallel(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         if _traced.active:  # would take the pieces of now for constants
-            _traced.refuse(
-                "the compiled function calls a ShardedParallel, whose parameters come and go",
-                "call it outside the compiled function",
-            )
+            _refuse_compiled()
+        self._settle()
         self._order.value.begin()
         for unit in self._units.value:
             if unit.stage < 3:
@@ -246,6 +309,16 @@ class ShardedParallel(nn.Module):
         for unit in self._units.value:
             unit.forget_coming()
         return out
+
+    def no_sync(self) -> Any:
+        """A context in which gradients are only added up on this rank, whole: for batches in several parts. The backward pass after it takes them in."""
+        return Unsynchronised(self)
+
+    def _settle(self):
+        """Releases what a pass that an exception has ended left behind: the pieces may have changed since."""
+        if not under_way(self._pass):
+            for unit in self._units.value:
+                unit.release()
 
     def _enter(self, unit):
         unit.gather()
@@ -257,12 +330,16 @@ class ShardedParallel(nn.Module):
         return _wrapped(out, unit, self._order.value)
 
     def _arrived(self, unit, key):
-        if not self._running:
-            self._running = True
-            _core._after_backward(self._finish)
+        if not under_way(self._pass):
+            self._pass, self._synced = begin_pass(self._finish), self._enabled
+            self._reducing = None  # of a pass that an exception has ended
+            for u in self._units.value:
+                u.reset()
         unit.waiting.discard(key)
         if not unit.waiting:
             unit.release()
+        if not self._synced:
+            return
         # In one order on all ranks, of which each may have used other modules.
         for u in self._in_turn():
             if u.waiting:
@@ -284,8 +361,7 @@ class ShardedParallel(nn.Module):
         unit.reduce()
 
     def _finish(self):
-        self._running = False
-        for unit in self._in_turn():
+        for unit in self._in_turn() if self._synced else ():
             if not unit.reduced:
                 self._reduce(unit)
         for unit in self._units.value:
@@ -295,6 +371,28 @@ class ShardedParallel(nn.Module):
             self._reducing = None
         for unit in self._units.value:
             unit.reset()
+
+    def named_buffers(self) -> Any:
+        """The arrays of the whole model that are no parameters, by name: every rank has all of them."""
+        return self.module.named_buffers()
+
+    def modules(self) -> Any:
+        """This module and those of the model inside."""
+        return InOrder([self, *self.module.modules()])
+
+    def to(self, device: Any = None, dtype: Any = None) -> Any:
+        """Refused with ArgumentError `distributed.moved`, except where all is there already: other ranks' pieces would stay."""
+        kind = device if isinstance(device, weft.dtype) else dtype
+        place = None if isinstance(device, weft.dtype) or device is None else weft.device(device)
+        for p in (unit.shard for unit in self._units.value):
+            if (kind is not None and p.dtype != kind) or place not in (None, p.device):
+                raise error(
+                    weft.ArgumentError,
+                    "distributed.moved",
+                    f"a ShardedParallel with parameters of {p.dtype} on {p.device.name} is moved or converted",
+                    help="model.to(...) before ShardedParallel(model)",
+                )
+        return self
 
     def train(self, mode: bool = True) -> Any:
         self.module.train(mode)
@@ -311,13 +409,14 @@ class ShardedParallel(nn.Module):
     def state_dict(self) -> Any:
         """Copies of the whole model's parameters and buffers by name, on every rank."""
         out = {}
+        self._settle()
         for unit in self._units.value:
             was = unit.present
             unit.gather()
             out |= {name: p.data.copy() for p in unit.params for name in self._names[id(p)]}
             if not was:
                 unit.release()
-        return out | {name: b.copy() for name, b in self.module.named_buffers().items()}
+        return out | {name: b.copy() for name, b in self.module._saved_buffers().items()}
 
     def load_state_dict(self, state: Any, strict: bool = True) -> Any:
         """Takes the whole model's state, as state_dict gives it and equal on all ranks, of which each keeps its pieces. Every rank calls it.
@@ -360,15 +459,18 @@ class ShardedParallel(nn.Module):
 
         Raises IOError `distributed.checkpoint.save`, as save_sharded.
         """
-        steps = {}
+        numbers = {name: {} for name in _numbers_of(optimizer)}
         for i, unit in enumerate(u for u in self._units.value if u.trained):
-            n = getattr(optimizer, "_steps", {}).get(self._index(unit, optimizer))
-            if n is not None:
-                steps[str(i)] = n
-        kept = {"steps": steps, "metadata": metadata}
+            for name, held in numbers.items():
+                n = getattr(optimizer, name).get(self._index(unit, optimizer))
+                if n is not None:
+                    held[str(i)] = n
+        kept = {"steps": numbers.pop("_steps", {}), "metadata": metadata}
+        if numbers:
+            kept["numbers"] = numbers
         state = self.sharded_state(optimizer)
         # Each rank may have counted its own batches: rank 0's are taken.
-        for name, b in self.module.named_buffers().items():
+        for name, b in self.module._saved_buffers().items():
             state[f"buffers.{name}"] = broadcast(b, 0, self._group)
         save_sharded(path, state, kept, self._group)
 
@@ -384,7 +486,7 @@ class ShardedParallel(nn.Module):
                 name = f"optimizer{row}.{unit.name}"
                 if name in arrays:
                     like[name] = like[f"parameters.{unit.name}"]
-        buffers = {f"buffers.{name}": b for name, b in self.module.named_buffers().items()}
+        buffers = {f"buffers.{name}": b for name, b in self.module._saved_buffers().items()}
         for name, b in buffers.items():
             if name in arrays:  # earlier checkpoints have none
                 like[name] = Piece(b, tuple(b.shape), (0,) * b.ndim)
@@ -394,10 +496,14 @@ class ShardedParallel(nn.Module):
             buffers[name][...] = state[name].to(buffers[name].device)
         if optimizer is not None:
             trained = [u for u in self._units.value if u.trained]
-            for i, n in kept["steps"].items():
-                here = self._index(trained[int(i)], optimizer)
-                if here is not None:
-                    optimizer._steps[here] = n
+            numbers = {"_steps": kept["steps"], **kept.get("numbers", {})}
+            for name in _numbers_of(optimizer):
+                held = getattr(optimizer, name)
+                held.clear()
+                for i, n in numbers.get(name, {}).items():
+                    here = self._index(trained[int(i)], optimizer)
+                    if here is not None:
+                        held[here] = n
         return kept["metadata"]
 
     def load_sharded_state(self, state: Any, optimizer: Any = None, steps: Any = None) -> Any:
@@ -420,6 +526,8 @@ class ShardedParallel(nn.Module):
                 unit.gather()
             for row in getattr(optimizer, "_rows", ()):
                 held = state.get(f"optimizer{row}.{unit.name}")
+                if i is not None:
+                    getattr(optimizer, row).pop(i, None)
                 if held is not None and i is not None:
                     getattr(optimizer, row)[i] = whole_piece(held)
             if i is not None and steps is not None and unit.trained:
@@ -469,5 +577,12 @@ def _wrapped(x, unit, order):
         parts = [_wrapped(v, unit, order) for v in x]
         return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
     if isinstance(x, dict):
-        return {k: _wrapped(v, unit, order) for k, v in x.items()}
+        out = copy.copy(x)
+        out.update({k: _wrapped(v, unit, order) for k, v in x.items()})
+        return out
+    if isinstance(x, types.SimpleNamespace) or dataclasses.is_dataclass(x):
+        out = copy.copy(x)
+        for name, value in vars(x).items():
+            object.__setattr__(out, name, _wrapped(value, unit, order))  # frozen ones, too
+        return out
     return x

@@ -7,6 +7,7 @@ other ranks of this host.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import datetime
 import os
@@ -91,6 +92,15 @@ def _cannot_join(launch, where, reason, repair):
     )
 
 
+def _unknown(host):
+    """The text for an address that this host cannot look up, or None."""
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError as problem:
+        return f"the address {host!r} of MASTER_ADDR is not known here ({problem.strerror})"
+    return None
+
+
 def _torchrun(job, launch, timeout):
     try:
         import torch.distributed as td
@@ -101,7 +111,7 @@ def _torchrun(job, launch, timeout):
             "torchrun has started this process, and PyTorch cannot be imported in it",
             help="install PyTorch, or start the job with mpirun and mpi4py",
         ) from None
-    from .host import Gloo
+    from .gloo import Gloo
 
     limit, begun = datetime.timedelta(seconds=timeout), time.perf_counter()
     repair = "the port may be in use (torchrun --master-port), or fewer processes were started than WORLD_SIZE says"
@@ -119,7 +129,7 @@ def _torchrun(job, launch, timeout):
 
     def look():
         if time.perf_counter() - begun > timeout + _OWN_WORDS:
-            reason = job.watch.absent() or "its ranks have not met"
+            reason = _unknown(host) or job.watch.absent() or "its ranks have not met"
             raise _cannot_join(launch, f" at {host}:{port}", f"{reason} after {timeout:g} s", repair)  # fmt: skip
 
     try:
@@ -136,7 +146,7 @@ def _torchrun(job, launch, timeout):
     except (RuntimeError, ValueError, OSError) as problem:
         if isinstance(problem, weft.Error):
             raise
-        reason = job.watch.absent() or str(problem)[:300]
+        reason = _unknown(host) or job.watch.absent() or str(problem)[:300]
         raise _cannot_join(launch, f" at {host}:{port}", reason, repair) from None
 
 
@@ -170,13 +180,23 @@ def _initialize(MPI):
     start(None, None, MPI.THREAD_MULTIPLE, ctypes.byref(ctypes.c_int()))
 
 
+def _finalize(process):
+    """Ends MPI at the end of the process that has begun it: mpi4py would do so in a fork of it, too, which then waits for ever."""
+    MPI = getattr(sys.modules.get("mpi4py"), "MPI", None)
+    if MPI is None or os.getpid() != process or not MPI.Is_initialized() or MPI.Is_finalized():
+        return
+    end = getattr(ctypes.CDLL(MPI.__file__), "MPI_Finalize", None)
+    MPI.Finalize() if end is None else end()
+
+
 def _mpi(job, launch, timeout):
     _process_manager(os.environ)
     try:
         import mpi4py
 
         if "mpi4py.MPI" not in sys.modules:
-            mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+            mpi4py.rc.initialize = mpi4py.rc.finalize = False
+            atexit.register(_finalize, os.getpid())
         from mpi4py import MPI
     except (ImportError, RuntimeError) as problem:
         raise error(
@@ -185,7 +205,7 @@ def _mpi(job, launch, timeout):
             f"MPI's launcher has started this process, and mpi4py cannot be imported in it: {problem}",
             help="apt install python3-mpi4py, or pip install mpi4py",
         ) from None
-    from .host import Mpi
+    from .mpi import Mpi
 
     begun = time.perf_counter()
 

@@ -25,6 +25,7 @@ from . import pooling as _pooling
 from . import sampling as _sampling
 from . import unpooling as _unpooling
 from . import variants as _variants
+from .._joined import joined as _joined
 from .._pointwise import pointwise as _pointwise
 from .activations import *  # noqa: F401,F403
 from .convolve import *  # noqa: F401,F403
@@ -136,8 +137,13 @@ def rms_norm(x, normalized_shape, weight=None, eps=None):
             f"rms_norm over {shape} got shape {x.shape}",
             note="rule: the last axes have these extents",
         )
-    dtype, axes = x.dtype, tuple(range(-len(shape), 0))
-    eps = weft.finfo(dtype).eps if eps is None else eps
+    eps = weft.finfo(x.dtype).eps if eps is None else eps
+    return _over_root_mean_square(x, weight, tuple(range(-len(shape), 0)), eps)
+
+
+@_joined
+def _over_root_mean_square(x, weight, axes, eps):
+    dtype = x.dtype
     if dtype.itemsize < 4:
         x = x.astype("float32")
         weight = None if weight is None else weight.astype("float32")
@@ -259,7 +265,11 @@ def one_hot(index, num_classes=-1):
 
 def normalize(x, p=2.0, axis=1, eps=1e-12, dim=None):
     """x over its p-norm along an axis, the norm held at eps; `dim` is PyTorch's name of the axis."""
-    axis = axis if dim is None else dim
+    return _over_norm(x, p, axis if dim is None else dim, eps)
+
+
+@_joined
+def _over_norm(x, p, axis, eps):
     norm = (
         weft.sqrt((x * x).sum(axis, True))
         if p == 2

@@ -19,7 +19,7 @@ _TABLE = {
 __all__ = list(_TABLE)
 
 
-class _Lazy(Module):
+class Lazy(Module):
     """A layer without parameters until it is called."""
 
     def __init__(self, *args, **kwargs):
@@ -56,7 +56,7 @@ class _Lazy(Module):
 for _name, (_plain, _axis) in _TABLE.items():
     globals()[_name] = type(
         _name,
-        (_Lazy,),
+        (Lazy,),
         {
             "__doc__": f"{_plain.__name__} whose input features are those of the first input; parameters exist from then on.",
             "__module__": __name__,

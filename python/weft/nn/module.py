@@ -184,6 +184,7 @@ class Module(ParameterHolder):
     """Something callable with parameters, found in its attributes."""
 
     _nameless = None  # the attribute whose parts are named as if they were the module's own
+    _reads_children = False  # forward reads parameters of modules inside without calling them
 
     def __init__(self):
         self.training = True

@@ -98,6 +98,7 @@ class RNN(Module):
     """
 
     cell = RNNCell
+    _reads_children = True
 
     def __init__(
         self,

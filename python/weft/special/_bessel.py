@@ -8,7 +8,7 @@ import math
 import weft
 
 from . import _bessel_tables as tables
-from ._shared import between, plain, polynomial, special
+from ._shared import between, fitting, plain, polynomial, special
 
 _SPLIT, _NEAR = 8.0, 2.0  # as in tools/special_tables
 _LARGEST = 1e150  # beyond it a square overflows, and the amplitude is what it is here to all digits
@@ -68,10 +68,10 @@ def _second_kind(order):
 def _scaled_first(order, x):
     """exp(-x) I(x) of x >= 0."""
     low = between(x, None, _SPLIT)
-    near = polynomial(low * (2 / _SPLIT) - 1.0, _table(f"I{order}"))
+    near = polynomial(low * (2 / _SPLIT) - 1.0, fitting(tables, f"I{order}", x))
     near = near * low if order else near
     far = between(x, _SPLIT, None)
-    tail = polynomial(2 * _SPLIT / far - 1.0, _table(f"I{order}_FAR")) * weft.rsqrt(far)
+    tail = polynomial(2 * _SPLIT / far - 1.0, fitting(tables, f"I{order}_FAR", x)) * weft.rsqrt(far)
     return weft.where(plain(x) <= _SPLIT, near, tail)
 
 
@@ -93,15 +93,17 @@ def _modified_second(order, scaled):
         p = plain(x)
         low = weft.where(p > 0, between(x, None, _NEAR), 1.0)
         t = low * low * (2 / _NEAR**2) - 1.0
-        rest = polynomial(t, _table(f"K{order}"))
-        regular = polynomial(t, _table(f"I{order}_NEAR"))
+        rest = polynomial(t, fitting(tables, f"K{order}", x))
+        regular = polynomial(t, fitting(tables, f"I{order}_NEAR", x))
         logarithm = weft.log(low * 0.5)
         if order:
             near = 1.0 / low + low * (logarithm * regular + rest)
         else:
             near = rest - logarithm * regular
         far = between(x, _NEAR, None)
-        tail = polynomial(2 * _NEAR / far - 1.0, _table(f"K{order}_FAR")) * weft.rsqrt(far)
+        tail = polynomial(2 * _NEAR / far - 1.0, fitting(tables, f"K{order}_FAR", x)) * weft.rsqrt(
+            far
+        )
         if scaled:
             near = near * weft.exp(low)
         else:
@@ -116,7 +118,7 @@ def _modified_second(order, scaled):
 def _named(function, name, text):
     function.__name__ = function.__qualname__ = name
     function.__doc__ = text
-    return special(function)
+    return special("float32" if name[0] in "ik" else "float64")(function)
 
 
 j0 = _named(_first_kind(0), "j0", "The Bessel function of the first kind, of order 0.")
@@ -135,7 +137,7 @@ k0e = _named(_modified_second(0, True), "k0e", "exp(x) k0(x).")
 k1e = _named(_modified_second(1, True), "k1e", "exp(x) k1(x).")
 
 
-@special
+@special("float64")
 def spherical_j0(x):
     """sin(x) / x: the spherical Bessel function of the first kind, of order 0."""
     small = weft.abs(plain(x)) < 0.5

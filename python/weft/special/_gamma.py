@@ -115,13 +115,13 @@ def _incomplete(a, x):
     return weft.where(usual, p, edge), weft.where(usual, q, other)
 
 
-@special
+@special("float64")
 def gammainc(a, x):
     """The regularised lower incomplete gamma function: the integral of t^(a - 1) exp(-t) up to x, over gamma(a)."""
     return _incomplete(a, x)[0]
 
 
-@special
+@special("float64")
 def gammaincc(a, x):
     """The regularised upper incomplete gamma function: 1 - gammainc(a, x), with all digits where that vanishes."""
     return _incomplete(a, x)[1]

@@ -16,7 +16,7 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 _FIRST, _MOST_TERMS = 12, 2000
 
 
-@special
+@special("float64")
 def zeta(s, q):
     """The sum of (q + k)^-s over k >= 0. Infinite at s = 1 and where a term is; NaN below s = 1, and for q below 0 with fractional s."""
     # Some terms, and the rest by Euler's and Maclaurin's formula, which needs a positive argument.
@@ -72,7 +72,7 @@ def _trigamma(x):
     return weft.where(left, (math.pi * math.pi) / (root * root) - total, total)
 
 
-@special
+@special("float64")
 def _first_derivative(x):
     return _trigamma(x)
 

@@ -128,7 +128,8 @@ class _Lowering:
         if self.given is not None:
             given = self.given[at]
             fake = (
-                self.mode.from_tensor(given, static_shapes=True)
+                # Its memory alone: the offsets of ragged tensors carry a symbol, which a mode of known sizes has no place for.
+                self.mode.from_tensor(given.data, static_shapes=True)
                 if isinstance(given, torch.Tensor)
                 else given
             )

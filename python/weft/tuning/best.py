@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 from typing import Any
@@ -116,6 +117,33 @@ def array_program(operation: Any, program: Any, device: Any) -> Any:
         return None
     _note(f"{what}: a tuned schedule of {path} is used")
     return scheduled._core
+
+
+tried: dict = {}  # decisions that a search measures now, by workload and device
+
+
+def decision_workload(operation: Any, facts: Any) -> str:
+    """The name under which trials of a decision are kept."""
+    return f"{operation} " + ",".join(map(str, facts))
+
+
+def array_decision(operation: Any, facts: Any, device: Any) -> Any:
+    """The numbers that were found for a decision of an array operation; None: the rule's are used. Asked once for each in
+    each thread; what is none of the legal ones is not used."""
+    key = decision_workload(operation, facts), device
+    if key in tried:
+        return tried[key]
+    found, damage = (None, "") if switched_off() else _known(_where())
+    if damage:
+        _note(f"the tuning database {_where()} is not used: {damage}")
+    if not found or key not in found:
+        return None
+    try:
+        out = [int(n) for n in json.loads(found[key])]
+    except (ValueError, TypeError, RecursionError):
+        return None
+    _note(f"{key[0]} on {device}: a decision of {_where()} is used if it is legal")
+    return out
 
 
 def array_program_refused(operation: Any, program: Any, device: Any, reason: Any) -> None:

@@ -40,12 +40,13 @@ def _noted(search, trial, found, wall):
         trial.seconds, trial.cycles = found
 
 
-def measured(search, measurers, clock, again=None):
+def measured(search, measurers, clock, again=None, away=()):
     """Yields (trial, reason) for each candidate of `search`, as they end. A device that goes away is left out, and its
     candidate measured on another; `measurers` loses it. Raises its error when it was the last. `again`: for measurers by
-    id, what reaches the device again, and for how many seconds that may be tried; the new measurer joins `measurers`."""
-    if len(measurers) > 1 or again:
-        yield from _on_many(search, measurers, clock, dict(again or {}))
+    id, what reaches the device again, and for how many seconds that may be tried; the new measurer joins `measurers`. `away`: the
+    same, with the reason, of devices that have not been there yet."""
+    if len(measurers) > 1 or again or away:
+        yield from _on_many(search, measurers, clock, dict(again or {}), away)
         return
     while measurers:
         if search.beside > 1 and hasattr(measurers[0], "measure_many"):
@@ -93,9 +94,9 @@ def _together(search, measurer, candidates, clock):
 
 
 @contextlib.contextmanager
-def _threads(measurers, stop):
+def _threads(measurers, count, stop):
     """A thread for each device. What stops the search ends the candidates that run."""
-    with concurrent.futures.ThreadPoolExecutor(len(measurers)) as threads:
+    with concurrent.futures.ThreadPoolExecutor(count) as threads:
         try:
             yield threads
         except BaseException:
@@ -106,9 +107,11 @@ def _threads(measurers, stop):
             stop.set()
 
 
-def _on_many(search, measurers, clock, again):
+def _on_many(search, measurers, clock, again, absent):
     idle, left, running, away, stop = list(measurers), [], {}, {}, threading.Event()
-    with _threads(measurers, stop) as threads:
+    with _threads(measurers, len(measurers) + len(absent), stop) as threads:
+        for make, reason in absent:
+            away[threads.submit(revived, *make, stop)] = make, reason
         while True:
             while idle:
                 candidate = left.pop() if left else search.next(len(running))

@@ -235,7 +235,11 @@ class _Search:
             self._wasted += more
             if found is None:
                 continue
-            trial = Trial(found[0], trace=str(found[1].trace.as_json()))
+            try:
+                trial = Trial(found[0], trace=str(found[1].trace.as_json()))
+            except weft.Error as reason:  # steps that nobody could repeat
+                warnings.warn(str(reason), RuntimeWarning, stacklevel=3)
+                return self._taken(Trial(found[0], failure=reason.code), None)
             if found[0]["sketch"] == "rules" and trial.trace in self._traces:  # the same steps
                 self._known.add(trial.key)
                 self._wasted += 1
@@ -319,10 +323,26 @@ def _where(target, device, opened):
     return f"{target} on {opened.name.split('#')[0]}"
 
 
+_AWAY = ("rpc.connect", "rpc.busy", "rpc.deadline", "rpc.lost")  # a host may answer later
+
+
 def _reached(devices):
-    """The devices, of hosts and workers those that they open, and the hosts and workers themselves."""
-    hosts = [d if isinstance(d, (Host, RayWorker)) else None for d in devices]
-    return [d if h is None else h.open() for d, h in zip(devices, hosts)], hosts
+    """The devices, of hosts and workers those that they open; the hosts and workers themselves; and [host, reason] of those that do not answer yet.
+
+    Raises the last reason where nothing answers.
+    """
+    out, hosts, absent = [], [], []
+    for each in devices:
+        host = each if isinstance(each, (Host, RayWorker)) else None
+        try:
+            out.append(each if host is None else host.open())
+        except weft.Error as reason:
+            absent.append((host, reason))
+            if reason.code not in _AWAY or len(absent) == len(devices):
+                raise
+        else:
+            hosts.append(host)
+    return out, hosts, absent
 
 
 def tune(
@@ -343,7 +363,7 @@ def tune(
 
     `trials` candidates are built, compared with the untuned program and timed on `device` (default: the target's own;
     a remote device too; a list: on all at once, which count as equal machines; one that goes away is left out, a
-    weft.tuning.Host or RayWorker is called again and takes part when it comes back).
+    weft.tuning.Host or RayWorker is called again and takes part when it comes back, or comes for the first time).
     Trials count what `database` already holds for this function and target: a search that was interrupted goes on, one
     that was complete returns at once. `database=None` is the user's own (weft.tuning.default_path()), whose schedules
     weft.build uses. `seed` fixes the order of candidates for given times. The first trial is the default schedule,
@@ -369,7 +389,7 @@ def tune(
     devices = list(device) if isinstance(device, (list, tuple)) else [device]
     if not devices:
         raise error("value", "tune.devices", "the list of devices is empty", help="device=None")
-    devices, hosts = _reached(devices)
+    devices, hosts, absent = _reached(devices)
     for each in devices:
         weft.device(each or target).synchronize()  # an absent device is an error now
     where = _where(target, devices[0], weft.device(devices[0] or target))
@@ -380,7 +400,7 @@ def tune(
     given = {}
     if arguments is not None:
         given["arguments"] = [_plain_argument(a) for a in arguments]
-    show, measurers, again = Progress(progress, trials), [], {}
+    show, measurers, again, away = Progress(progress, trials), [], {}, []
     try:
         search.remember(file.trials(workload, where))
         before = len(search.seen)
@@ -392,7 +412,11 @@ def tune(
                 make = functools.partial(host.measurer, program, name, target, seed, limit, **given)
                 measurers.append(make())
                 again[id(measurers[-1])] = make, host.patience
-        for trial, reason in measured(search, measurers, _clock, again):
+            for host, reason in absent:
+                warnings.warn(f"{host.host}:{host.port} is called again: {reason}", RuntimeWarning, stacklevel=2)  # fmt: skip
+                make = functools.partial(host.measurer, program, name, target, seed, limit, **given)
+                away.append(((make, host.patience), reason))
+        for trial, reason in measured(search, measurers, _clock, again, away):
             if reason is not None:
                 trial.failure = reason.code
                 if reason.code in ("tune.wrong", "tune.failed"):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, log-softmax and their gradients on the host where another axis than the last is the one
-// whose elements are neighbours in memory.
+// Softmax, log-softmax, their gradients and logsumexp on the host where another axis than the last
+// is the one whose elements are neighbours in memory, and of rows too short for a call each, which
+// are transposed before and after.
 // Blocks of columns are brought into a buffer that stays in the second cache, so memory is read
 // once and written once and nothing is transposed; each step is a kernel over a row of the block.
 
@@ -13,6 +14,7 @@
 
 #include "weft/array/feed.h"
 #include "weft/array/nest.h"
+#include "weft/host/kernel_lists.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -21,6 +23,8 @@ namespace {
 
 /// Fewer columns than these are rows after a transposition.
 constexpr std::int64_t kFewestColumns = 16;
+/// Rows of at most so many elements become columns.
+constexpr std::int64_t kShortRow = 24;
 /// A block's buffers, in bytes; at least kNarrowBlock and at most kWideBlock columns of every row.
 constexpr std::int64_t kBlockBytes = 1 << 18, kNarrowBlock = 64, kWideBlock = 1024;
 
@@ -51,13 +55,14 @@ class ColumnBlock {
   char* row(std::int64_t r) const { return held_.host() + r * columns_ * elem_bytes(compute_); }
   void bring(const NDArray& x, std::int64_t first, std::int64_t columns) {
     columns_ = columns;
-    each(x, first,
+    each(x, first, n_,
          [&](char* memory, char* copy, std::int64_t row) { copy_row(copy, memory, row); });
     if (from_ != compute_) cast(from_, compute_)(n_ * columns_, narrow_.host(), held_.host());
   }
-  void put(const NDArray& out, std::int64_t first) const {
-    if (from_ != compute_) cast(compute_, from_)(n_ * columns_, held_.host(), narrow_.host());
-    each(out, first,
+  /// The first rows.
+  void put(const NDArray& out, std::int64_t first, std::int64_t rows) const {
+    if (from_ != compute_) cast(compute_, from_)(rows * columns_, held_.host(), narrow_.host());
+    each(out, first, rows,
          [&](char* memory, char* copy, std::int64_t row) { copy_row(memory, copy, row); });
   }
 
@@ -66,11 +71,11 @@ class ColumnBlock {
     return kernels().cast[static_cast<int>(from)][static_cast<int>(to)];
   }
   template <typename F>
-  void each(const NDArray& array, std::int64_t first, F f) const {
+  void each(const NDArray& array, std::int64_t first, std::int64_t rows, F f) const {
     const std::int64_t bytes = elem_bytes(from_), row = columns_ * bytes;
     char* memory = array.host() + first * bytes;
     char* copy = narrow_.host();
-    for (std::int64_t r = 0; r < n_; ++r, memory += pitch_ * bytes, copy += row)
+    for (std::int64_t r = 0; r < rows; ++r, memory += pitch_ * bytes, copy += row)
       f(memory, copy, row);
   }
 
@@ -94,6 +99,18 @@ struct ColumnSteps {
   void apply(Op op, std::int64_t rows, const char* x, const char* y, char* out) const {
     const void* in[2] = {x, y};
     kernels().elementwise[static_cast<int>(op)][e](rows * columns, in, out);
+  }
+  /// Every number between the largest of the type and its negative: infinities become those.
+  void hold_finite(char* x) const {
+    const bool wide = e == static_cast<int>(Elem::float64);
+    const double most =
+        wide ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+    for (const Op op : {Op::minimum, Op::maximum}) {
+      alignas(8) char limit[8];
+      write_scalar(Scalar(op == Op::minimum ? most : -most), static_cast<Elem>(e), limit);
+      const void* in[2] = {x, limit};
+      one_kernel(1, op, static_cast<Elem>(e))(columns, in, x);
+    }
   }
   /// acc = combination of acc and all rows.
   void combine(ReduceOp op, std::int64_t rows, const char* x, char* acc) const {
@@ -153,6 +170,7 @@ void compute_block(RowKernel kind, const ColumnSteps& steps, const ColumnBlock& 
   auto shifted = [&](bool keep) {  // b = sum of exp(x - largest); x becomes its terms
     std::memcpy(a, x.row(0), steps.size());
     steps.combine(ReduceOp::max, n, x.row(0), a);
+    if (kind == RowKernel::logsumexp) steps.hold_finite(a);
     steps.repeat(a, repeated);
     ColumnSum sum(steps, b, part);
     each([&](std::int64_t r, std::int64_t rows) {
@@ -181,6 +199,10 @@ void compute_block(RowKernel kind, const ColumnSteps& steps, const ColumnBlock& 
         steps.apply(Op::subtract, rows, x.row(r), logarithms, x.row(r));
       });
     }
+    case RowKernel::logsumexp:
+      shifted(false);
+      steps.apply(Op::log, 1, b, b);
+      return steps.apply(Op::add, 1, a, b, x.row(0));
     case RowKernel::softmax_gradient: {  // y (g - sum of g y)
       ColumnSum sum(steps, a, part);
       each([&](std::int64_t r, std::int64_t rows) {
@@ -209,7 +231,7 @@ void compute_block(RowKernel kind, const ColumnSteps& steps, const ColumnBlock& 
 }
 
 NDArray by_blocks(RowKernel kind, std::span<const NDArray* const> operands, std::int64_t n,
-                  std::int64_t inner) {
+                  int axis, std::int64_t inner) {
   const NDArray& x = *operands[0];
   const Elem compute_elem = kernel_elem(x.elem());
   const std::int64_t bytes = elem_bytes(compute_elem);
@@ -218,7 +240,11 @@ NDArray by_blocks(RowKernel kind, std::span<const NDArray* const> operands, std:
   const std::int64_t blocks = (inner + width - 1) / width;
   NDArray in[2];
   for (std::size_t k = 0; k < operands.size(); ++k) in[k] = operands[k]->contiguous();
-  const NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
+  // One row of a block is left, or all of them.
+  const std::int64_t left = kind == RowKernel::logsumexp ? 1 : n;
+  Dims shape = x.shape();
+  shape[axis] = left;
+  const NDArray out = NDArray::empty(x.device(), x.elem(), shape);
   runtime::Pool::shared().parallel_for(
       x.size() / n / inner * blocks, std::max<std::int64_t>(1, kParallelGrain / 4 / (n * width)),
       [&](std::int64_t begin, std::int64_t end) {
@@ -237,7 +263,7 @@ NDArray by_blocks(RowKernel kind, std::span<const NDArray* const> operands, std:
           compute_block(kind, steps, first, second ? &*second : nullptr, n,
                         {room(0), room(width), room(2 * width), room(3 * width),
                          room(3 * width + std::max(width, kCallRun))});
-          first.put(out, at);
+          first.put(out, task / blocks * left * inner + column, left);
         }
       });
   return out;
@@ -258,9 +284,7 @@ int nearest_axis(const NDArray& x) {
 }  // namespace
 
 std::optional<NDArray> rows_by_columns(RowKernel kind, std::span<const NDArray* const> operands) {
-  if (kind != RowKernel::softmax && kind != RowKernel::log_softmax &&
-      kind != RowKernel::softmax_gradient && kind != RowKernel::log_softmax_gradient)
-    return std::nullopt;
+  if (kind == RowKernel::layer_norm || kind == RowKernel::layer_norm_gradient) return std::nullopt;
   const NDArray& x = *operands[0];
   for (const NDArray* a : operands) {
     if (!a->on_host() || !is_real_float(a->elem()) || a->elem() != x.elem() ||
@@ -268,9 +292,21 @@ std::optional<NDArray> rows_by_columns(RowKernel kind, std::span<const NDArray* 
       return std::nullopt;
   }
   const int last = x.ndim() - 1, axis = x.size() > 0 ? nearest_axis(x) : last;
-  if (axis == last) return std::nullopt;
+  const std::int64_t n = x.shape()[last];
   NDArray turned[2];
   const NDArray* in[2];
+  if (axis == last) {
+    if (n > kShortRow || n < 2 || x.size() < n * kNarrowBlock) return std::nullopt;
+    const std::int64_t rows = x.size() / n;
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      turned[k] = operands[k]->reshape(Dims{rows, n}).transpose(0, 1);
+      in[k] = &turned[k];
+    }
+    const NDArray out = by_blocks(kind, {in, operands.size()}, n, 0, rows).transpose(0, 1);
+    Dims shape = x.shape();
+    shape[last] = out.shape()[1];
+    return out.contiguous().reshape(shape);
+  }
   for (std::size_t k = 0; k < operands.size(); ++k) {
     turned[k] = operands[k]->transpose(axis, last);
     in[k] = &turned[k];
@@ -278,7 +314,7 @@ std::optional<NDArray> rows_by_columns(RowKernel kind, std::span<const NDArray* 
   std::int64_t inner = 1;
   for (int i = axis + 1; i <= last; ++i) inner *= turned[0].shape()[i];
   if (inner < kFewestColumns) return std::nullopt;
-  return by_blocks(kind, {in, operands.size()}, x.shape()[last], inner).transpose(axis, last);
+  return by_blocks(kind, {in, operands.size()}, n, axis, inner).transpose(axis, last);
 }
 
 }  // namespace weft

@@ -112,6 +112,10 @@ void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
     return thin_dots<T>(m, n, k, a, a_row, a_col, b, b_col, c, ldc, 1);
   if (n <= kMost && m >= kLeast && a_col == 1 && m * k >= kThinWork)
     return thin_dots<T>(n, m, k, b, b_col, b_row, a, a_row, c, 1, ldc);
+  // A matrix by its own transpose.
+  constexpr std::int64_t kLeastGram = 33;
+  if (a == b && m == n && a_row == b_col && a_col == b_row && m >= kLeastGram)
+    return gram<T>(m, k, a, a_row, a_col, c, ldc);
   gemm<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc, false);
 }
 

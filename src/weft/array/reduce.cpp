@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <optional>
+#include <type_traits>
 
 #include "weft/array/complex_order.h"
+#include "weft/array/extreme_of_numbers.h"
 #include "weft/array/feed.h"
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
@@ -57,13 +60,14 @@ void need_type(const ReduceInfo& row, Elem e) {
 /// Elements of a nest as a stream of kernel-typed chunks.
 class Stream {
  public:
-  Stream(const Nest& nest, Elem elem, Elem kernel, std::int64_t begin)
+  /// `cast`: to the kernel's type; null where the elements are what the kernel reads.
+  Stream(const Nest& nest, CastFn cast, std::int64_t begin)
       : walker_(nest),
         base_(nest.base),
         direct_(nest.contiguous()),
-        bytes_(elem_bytes(elem)),
-        at_(begin) {
-    if (elem != kernel) cast_ = kernels().cast[static_cast<int>(elem)][static_cast<int>(kernel)];
+        bytes_(nest.bytes),
+        at_(begin),
+        cast_(cast) {
     if (!direct_) walker_.seek(begin);
   }
   const void* next(std::int64_t n) {
@@ -85,7 +89,7 @@ class Stream {
   bool direct_;
   int bytes_;
   std::int64_t at_;
-  CastFn cast_ = nullptr;
+  CastFn cast_;
   Slot raw_, cooked_;
 };
 
@@ -129,6 +133,7 @@ struct Combine {
   ReduceFourFn reduce_four;  // null for complex numbers
   AccumulateFn join;         // of two results
   std::optional<bool> ends;  // the truth value after which nothing changes
+  CastFn cast = nullptr;     // of elements to what is reduced; null: they are it
 };
 /// Truth values up to the first that decides.
 void any_of(std::int64_t n, const void* in, void* out) {
@@ -137,9 +142,9 @@ void any_of(std::int64_t n, const void* in, void* out) {
 void all_of(std::int64_t n, const void* in, void* out) {
   *static_cast<bool*>(out) = std::memchr(in, 0, static_cast<std::size_t>(n)) == nullptr;
 }
-void reduce_run(const Nest& nest, Elem elem, Elem kernel, const Combine& fn, std::int64_t begin,
+void reduce_run(const Nest& nest, Elem kernel, const Combine& fn, std::int64_t begin,
                 std::int64_t n, void* acc) {
-  if ((n <= kPart || fn.ends) && elem == kernel && nest.contiguous()) {
+  if ((n <= kPart || fn.ends) && !fn.cast && nest.contiguous()) {
     return fn.reduce(n, nest.base + begin * nest.bytes, acc);
   }
   const auto bytes = static_cast<std::size_t>(elem_bytes(kernel));
@@ -158,7 +163,7 @@ void reduce_run(const Nest& nest, Elem elem, Elem kernel, const Combine& fn, std
     ++parts;
   };
   std::int64_t at = 0;
-  if (fn.reduce_four && elem == kernel && nest.contiguous()) {
+  if (fn.reduce_four && !fn.cast && nest.contiguous()) {
     for (; at + 4 * kPart <= n; at += 4 * kPart) {
       const void* rows[4];
       for (int k = 0; k < 4; ++k) rows[k] = nest.base + (begin + at + k * kPart) * nest.bytes;
@@ -172,7 +177,7 @@ void reduce_run(const Nest& nest, Elem elem, Elem kernel, const Combine& fn, std
     }
   }
   if (at < n) {
-    Stream stream(nest, elem, kernel, begin + at);
+    Stream stream(nest, fn.cast, begin + at);
     for (; at < n; at += kPart) {
       std::int64_t m = std::min(kPart, n - at);
       alignas(16) char part[16], piece[16];
@@ -225,8 +230,8 @@ void reduce_fours(const char* base, std::int64_t step, std::int64_t rows, std::i
 }
 
 /// out[k] of adjacent rows of n elements of another type: some rows are converted at once.
-void reduce_converted(const char* base, int in_bytes, CastFn cast, std::int64_t rows,
-                      std::int64_t n, const Combine& fn, char* out, int bytes) {
+void reduce_converted(const char* base, int in_bytes, std::int64_t rows, std::int64_t n,
+                      const Combine& fn, char* out, int bytes) {
   const std::int64_t most = std::max<std::int64_t>(1, kPart / n);
   const std::int64_t blocks = (rows + most - 1) / most;
   runtime::Pool::shared().parallel_for(
@@ -235,7 +240,7 @@ void reduce_converted(const char* base, int in_bytes, CastFn cast, std::int64_t 
         alignas(64) char converted[kPart * 16];
         for (; b < end; ++b) {
           const std::int64_t first = b * most, count = std::min(most, rows - first);
-          cast(count * n, base + first * n * in_bytes, converted);
+          fn.cast(count * n, base + first * n * in_bytes, converted);
           char* to = out + first * bytes;
           if (fn.reduce_four && count >= 4) {
             reduce_fours(converted, n * bytes, count, n, fn.reduce_four, to, bytes);
@@ -285,8 +290,9 @@ constexpr std::int64_t kLeastRun = 32;
 /// Kept axes innermost: whole rows are accumulated, for each place of the kept axes before a
 /// reduced one. Many rows of few columns are cut into parts that threads share; the cut depends on
 /// the shape alone.
-void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn, FoldFn fold,
+void reduce_rows(const Split& s, const NDArray& x, Elem kernel, const Combine& combine, FoldFn fold,
                  char* out) {
+  const AccumulateFn fn = combine.join;
   const std::int64_t kept = product(s.kept_shape), gone = product(s.gone_shape);
   const int bytes = elem_bytes(kernel), in_bytes = elem_bytes(x.elem());
   const Nest steps = make_nest(x.host(), s.gone_shape, s.gone_strides, in_bytes);
@@ -299,10 +305,8 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
     run = first.shape[last];
     first.shape[0] = run, first.stride[0] = in_bytes, first.ndim = 1;
   }
-  const bool direct = first.contiguous() && x.elem() == kernel;
-  const CastFn cast = first.contiguous() && !direct
-                          ? kernels().cast[static_cast<int>(x.elem())][static_cast<int>(kernel)]
-                          : nullptr;
+  const bool direct = first.contiguous() && !combine.cast;
+  const CastFn cast = first.contiguous() ? combine.cast : nullptr;
   // What is accumulated and what is read stay in the first cache together.
   const std::int64_t width = direct ? 16 * kChunk / bytes : kChunk,
                      cuts = (run + width - 1) / width, chunks = kept / run * cuts;
@@ -328,7 +332,7 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
       }
       Nest row = first;
       row.base = base;
-      stream.emplace(row, x.elem(), kernel, at);
+      stream.emplace(row, combine.cast, at);
       return stream->next(n);
     };
     RowWalk one(steps, origin, begin);
@@ -383,7 +387,161 @@ Repeats without_repeats(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem 
   return out;
 }
 
+/// out, of the kernel's type, from elements of a type that `prepare` or the table of conversions
+/// brings to it.
+void reduce_on_host(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem kernel, CastFn prepare,
+                    const NDArray& out) {
+  const auto o = static_cast<int>(op), e = static_cast<int>(kernel);
+  Combine fn = {kernels().reduce[o][e], kernels().reduce_four[o][e], kernels().accumulate[o][e],
+                std::nullopt, prepare};
+  if (!prepare && x.elem() != kernel) fn.cast = kernels().cast[static_cast<int>(x.elem())][e];
+  if (out.size() == 1 && x.size() > 0 && x.size() <= kPart && !fn.cast && x.is_contiguous()) {
+    return fn.reduce(x.size(), x.host(), out.host());
+  }
+  const ReduceInfo& row = info(op);
+  Split s = split_axes(x, mask);
+  const std::int64_t gone = product(s.gone_shape), kept = out.size();
+  const int bytes = elem_bytes(kernel);
+  if (row.rule == Rule::boolean && gone >= 64)
+    fn = {op == ReduceOp::any ? any_of : all_of, nullptr, fn.join, op == ReduceOp::any, fn.cast};
+  if (kept == 0) return;
+  if (gone == 0) {
+    if (!row.has_identity) {
+      throw Error(
+          ErrorKind::value, cat("array.", row.name, ".empty"),
+          cat(row.name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
+    }
+    alignas(16) char one[16];
+    write_identity(op, kernel, one);
+    for (std::int64_t i = 0; i < kept; ++i)
+      std::memcpy(out.host() + i * bytes, one, static_cast<std::size_t>(bytes));
+    return;
+  }
+  // Which axis has the smallest step? Runs along a reduced axis are reduced, along a kept one
+  // accumulated.
+  std::int64_t kept_step = INT64_MAX, gone_step = INT64_MAX;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (x.shape()[i] == 1) continue;
+    std::int64_t step = std::abs(x.strides()[i]);
+    std::int64_t& least = mask >> i & 1 ? gone_step : kept_step;
+    least = std::min(least, step);
+  }
+  // Few elements to each of many results, such as windows: a run would be shorter than its call.
+  const Nest gone_nest = make_nest(x.host(), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
+  const bool short_runs = kept >= kChunk && gone <= 64 && !gone_nest.contiguous();
+  if ((kept_step < gone_step && kept >= 8) || short_runs) {
+    reduce_rows(s, x, kernel, fn, kernels().fold[o][e], out.host());
+    return;
+  }
+  Nest kept_nest = make_nest(x.host(), s.kept_shape, s.kept_strides, elem_bytes(x.elem()));
+  auto origin = [&](std::int64_t k) {
+    char* at = kept_nest.base;
+    for (int i = kept_nest.ndim - 1; i >= 0; --i) {
+      at += k % kept_nest.shape[i] * kept_nest.stride[i];
+      k /= kept_nest.shape[i];
+    }
+    return at;
+  };
+  constexpr std::int64_t kBlock = kPart * 64;  // fixed cut of one long reduction among threads
+  if (kept <= 4 && gone > 2 * kBlock) {
+    const std::int64_t blocks = (gone + kBlock - 1) / kBlock;
+    std::string partial(static_cast<std::size_t>(blocks * bytes), '\0');
+    Combine results = fn;
+    results.cast = nullptr;
+    for (std::int64_t k = 0; k < kept; ++k) {
+      Nest nest = make_nest(origin(k), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
+      runtime::Pool::shared().parallel_for(blocks, 1, [&](std::int64_t b, std::int64_t b_end) {
+        for (; b < b_end; ++b) {
+          reduce_run(nest, kernel, fn, b * kBlock, std::min(kBlock, gone - b * kBlock),
+                     &partial[static_cast<std::size_t>(b * bytes)]);
+        }
+      });
+      Nest joined;
+      joined.base = partial.data();
+      joined.ndim = 1;
+      joined.bytes = bytes;
+      joined.shape[0] = blocks;
+      joined.stride[0] = bytes;
+      reduce_run(joined, kernel, results, 0, blocks, out.host() + k * bytes);
+    }
+  } else {
+    std::int64_t grain = std::max<std::int64_t>(1, kParallelGrain / gone);
+    const Nest run = make_nest(x.host(), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
+    if (gone <= kPart && !fn.cast && run.contiguous() && kept_nest.ndim <= 1) {
+      const std::int64_t step = kept_nest.ndim ? kept_nest.stride[0] : 0;
+      const bool adds = op == ReduceOp::sum || op == ReduceOp::prod;
+      const bool brief = gone * bytes < (adds ? kShortSum : kShortExtreme);
+      if (fn.reduce_four && kept >= 4 && brief) {
+        reduce_fours(kept_nest.base, step, kept, gone, fn.reduce_four, out.host(), bytes);
+        return;
+      }
+      runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t k, std::int64_t end) {
+        for (; k < end; ++k) fn.reduce(gone, kept_nest.base + k * step, out.host() + k * bytes);
+      });
+      return;
+    }
+    if (gone <= kPart / 2 && fn.cast && run.contiguous() && kept_nest.ndim == 1 &&
+        kept_nest.stride[0] == gone * kept_nest.bytes) {
+      reduce_converted(kept_nest.base, kept_nest.bytes, kept, gone, fn, out.host(), bytes);
+      return;
+    }
+    runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t k = begin; k < end; ++k) {
+        Nest nest = run;
+        nest.base = origin(k);
+        reduce_run(nest, kernel, fn, 0, gone, out.host() + k * bytes);
+      }
+    });
+  }
+}
+
+/// The axes as bits.
+std::uint64_t mask_of(const Axes& axes, int ndim, std::string_view name) {
+  if (axes.all) return ndim == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << ndim) - 1;
+  std::uint64_t mask = 0;
+  for (std::int64_t axis : axes.axes) {
+    const int a = normalize_axis(static_cast<int>(axis), ndim, name);
+    if (mask >> a & 1) {
+      throw Error(ErrorKind::value, cat("array.", name, ".repeated"),
+                  cat(name, " names axis ", a, " twice"));
+    }
+    mask |= std::uint64_t{1} << a;
+  }
+  return mask;
+}
+
+Dims reduced_shape(const NDArray& x, std::uint64_t mask, bool keepdims) {
+  Dims shape;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (!(mask >> i & 1)) shape.push_back(x.shape()[i]);
+    else if (keepdims) shape.push_back(1);
+  }
+  return shape;
+}
+
+/// Elements with an infinity in place of NaN.
+template <bool largest, Elem e>
+void without_nan(std::int64_t n, const void* in, void* out) {
+  using T = std::conditional_t<e == Elem::float64, double, float>;
+  constexpr T kNothing = std::numeric_limits<T>::infinity() * (largest ? -1 : 1);
+  const void* both[2] = {in, &kNothing};
+  one_kernel(1, op_of(Row::replace_nan), e)(n, both, out);
+}
+
 }  // namespace
+
+NDArray extreme_of_numbers(bool largest, const NDArray& x, const Axes& axes, bool keepdims) {
+  const ReduceOp op = largest ? ReduceOp::max : ReduceOp::min;
+  const std::uint64_t mask = mask_of(axes, x.ndim(), info(op).name);
+  const NDArray out = NDArray::empty(x.device(), x.elem(), reduced_shape(x, mask, keepdims));
+  const bool wide = x.elem() == Elem::float64;
+  const CastFn prepare =
+      largest ? wide ? without_nan<true, Elem::float64> : without_nan<true, Elem::float32>
+      : wide ? without_nan<false, Elem::float64>
+              : without_nan<false, Elem::float32>;
+  reduce_on_host(op, x, mask, x.elem(), prepare, out);
+  return out;
+}
 
 int reduce_op_count() { return kReduceOps; }
 const ReduceInfo& info(ReduceOp op) { return kInfo[row_of(op)]; }
@@ -401,31 +559,14 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
       (op == ReduceOp::max || op == ReduceOp::min))
     return reduce(op == ReduceOp::max ? ReduceOp::any : ReduceOp::all, x, axes, keepdims);
   const ReduceInfo& row = info(op);
-  std::uint64_t mask = 0;
-  if (axes.all) {
-    mask = x.ndim() == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << x.ndim()) - 1;
-  } else {
-    for (std::int64_t axis : axes.axes) {
-      int a = normalize_axis(static_cast<int>(axis), x.ndim(), row.name);
-      if (mask >> a & 1) {
-        throw Error(ErrorKind::value, cat("array.", row.name, ".repeated"),
-                    cat(row.name, " names axis ", a, " twice"));
-      }
-      mask |= std::uint64_t{1} << a;
-    }
-  }
+  const std::uint64_t mask = mask_of(axes, x.ndim(), row.name);
   Elem acc = accumulate_elem(op, x.elem(), dtype);
   if (is_complex(acc) && (op == ReduceOp::max || op == ReduceOp::min))
     return complex_extreme(op == ReduceOp::max, x.elem() == acc ? x : x.astype(acc), mask,
                            keepdims);
   need_type(row, acc);
   Elem kernel = kernel_elem(acc);
-  Dims shape;
-  for (int i = 0; i < x.ndim(); ++i) {
-    bool gone = mask >> i & 1;
-    if (!gone) shape.push_back(x.shape()[i]);
-    else if (keepdims) shape.push_back(1);
-  }
+  const Dims shape = reduced_shape(x, mask, keepdims);
   if (Repeats once = without_repeats(op, x, mask, kernel); once.x.defined()) {
     const Elem wide = info(op).rule == Rule::boolean ? Elem::boolean : kernel;
     NDArray few = reduce(op, once.x, axes, keepdims,
@@ -434,7 +575,6 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     if (few.elem() != acc) few = few.astype(acc);
     return few.shape() == shape ? few : few.broadcast_to(shape).copy();
   }
-  const int e = static_cast<int>(kernel);
   // Programs of grids convert their results themselves.
   const bool converts = has_grid(x) && !is_complex(kernel) && !is_complex(acc);
   NDArray out = NDArray::empty(x.device(), converts ? acc : kernel, shape);
@@ -450,107 +590,7 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     if (out.size() > 0) on_device().reduce(op, kernel, out, x, mask);
     return out.elem() == acc ? out : out.astype(acc);
   }
-  const auto o = static_cast<int>(op);
-  Combine fn = {kernels().reduce[o][e], kernels().reduce_four[o][e], kernels().accumulate[o][e],
-                std::nullopt};
-  if (out.size() == 1 && x.size() > 0 && x.size() <= kPart && x.elem() == kernel &&
-      x.is_contiguous()) {
-    fn.reduce(x.size(), x.host(), out.host());
-    return acc == kernel ? out : out.astype(acc);
-  }
-  Split s = split_axes(x, mask);
-  const std::int64_t gone = product(s.gone_shape), kept = out.size();
-  const int bytes = elem_bytes(kernel);
-  if (row.rule == Rule::boolean && gone >= 64)
-    fn = {op == ReduceOp::any ? any_of : all_of, nullptr, fn.join, op == ReduceOp::any};
-  if (kept == 0) return acc == kernel ? out : out.astype(acc);
-  if (gone == 0) {
-    if (!row.has_identity) {
-      throw Error(
-          ErrorKind::value, cat("array.", row.name, ".empty"),
-          cat(row.name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
-    }
-    alignas(16) char one[16];
-    write_identity(op, kernel, one);
-    for (std::int64_t i = 0; i < kept; ++i)
-      std::memcpy(out.host() + i * bytes, one, static_cast<std::size_t>(bytes));
-    return acc == kernel ? out : out.astype(acc);
-  }
-  // Which axis has the smallest step? Runs along a reduced axis are reduced, along a kept one
-  // accumulated.
-  std::int64_t kept_step = INT64_MAX, gone_step = INT64_MAX;
-  for (int i = 0; i < x.ndim(); ++i) {
-    if (x.shape()[i] == 1) continue;
-    std::int64_t step = std::abs(x.strides()[i]);
-    std::int64_t& least = mask >> i & 1 ? gone_step : kept_step;
-    least = std::min(least, step);
-  }
-  // Few elements to each of many results, such as windows: a run would be shorter than its call.
-  const Nest gone_nest = make_nest(x.host(), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
-  const bool short_runs = kept >= kChunk && gone <= 64 && !gone_nest.contiguous();
-  if ((kept_step < gone_step && kept >= 8) || short_runs) {
-    reduce_rows(s, x, kernel, fn.join, kernels().fold[o][e], out.host());
-    return acc == kernel ? out : out.astype(acc);
-  }
-  Nest kept_nest = make_nest(x.host(), s.kept_shape, s.kept_strides, elem_bytes(x.elem()));
-  auto origin = [&](std::int64_t k) {
-    char* at = kept_nest.base;
-    for (int i = kept_nest.ndim - 1; i >= 0; --i) {
-      at += k % kept_nest.shape[i] * kept_nest.stride[i];
-      k /= kept_nest.shape[i];
-    }
-    return at;
-  };
-  constexpr std::int64_t kBlock = kPart * 64;  // fixed cut of one long reduction among threads
-  if (kept <= 4 && gone > 2 * kBlock) {
-    const std::int64_t blocks = (gone + kBlock - 1) / kBlock;
-    std::string partial(static_cast<std::size_t>(blocks * bytes), '\0');
-    for (std::int64_t k = 0; k < kept; ++k) {
-      Nest nest = make_nest(origin(k), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
-      runtime::Pool::shared().parallel_for(blocks, 1, [&](std::int64_t b, std::int64_t b_end) {
-        for (; b < b_end; ++b) {
-          reduce_run(nest, x.elem(), kernel, fn, b * kBlock, std::min(kBlock, gone - b * kBlock),
-                     &partial[static_cast<std::size_t>(b * bytes)]);
-        }
-      });
-      Nest joined;
-      joined.base = partial.data();
-      joined.ndim = 1;
-      joined.bytes = bytes;
-      joined.shape[0] = blocks;
-      joined.stride[0] = bytes;
-      reduce_run(joined, kernel, kernel, fn, 0, blocks, out.host() + k * bytes);
-    }
-  } else {
-    std::int64_t grain = std::max<std::int64_t>(1, kParallelGrain / gone);
-    const Nest run = make_nest(x.host(), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
-    if (gone <= kPart && x.elem() == kernel && run.contiguous() && kept_nest.ndim <= 1) {
-      const std::int64_t step = kept_nest.ndim ? kept_nest.stride[0] : 0;
-      const bool adds = op == ReduceOp::sum || op == ReduceOp::prod;
-      const bool brief = gone * bytes < (adds ? kShortSum : kShortExtreme);
-      if (fn.reduce_four && kept >= 4 && brief) {
-        reduce_fours(kept_nest.base, step, kept, gone, fn.reduce_four, out.host(), bytes);
-        return acc == kernel ? out : out.astype(acc);
-      }
-      runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t k, std::int64_t end) {
-        for (; k < end; ++k) fn.reduce(gone, kept_nest.base + k * step, out.host() + k * bytes);
-      });
-      return acc == kernel ? out : out.astype(acc);
-    }
-    const CastFn cast = kernels().cast[static_cast<int>(x.elem())][e];
-    if (gone <= kPart / 2 && x.elem() != kernel && cast && run.contiguous() &&
-        kept_nest.ndim == 1 && kept_nest.stride[0] == gone * kept_nest.bytes) {
-      reduce_converted(kept_nest.base, kept_nest.bytes, cast, kept, gone, fn, out.host(), bytes);
-      return acc == kernel ? out : out.astype(acc);
-    }
-    runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t k = begin; k < end; ++k) {
-        Nest nest = run;
-        nest.base = origin(k);
-        reduce_run(nest, x.elem(), kernel, fn, 0, gone, out.host() + k * bytes);
-      }
-    });
-  }
+  reduce_on_host(op, x, mask, kernel, nullptr, out);
   return acc == kernel ? out : out.astype(acc);
 }
 

@@ -2,6 +2,7 @@
 #include "weft/array/running.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "weft/array/ops.h"
 #include "weft/array/rows.h"
@@ -11,12 +12,36 @@ namespace weft {
 namespace {
 
 template <typename T>
+constexpr Elem running_elem() {
+  if (std::is_floating_point_v<T>) return sizeof(T) == 4 ? Elem::float32 : Elem::float64;
+  return sizeof(T) == 4 ? Elem::int32 : Elem::int64;
+}
+
+template <typename T>
 void extremes_of(const T* x, std::int64_t n, bool largest, T* values, std::int64_t* places) {
-  // Up to the next better element all results are equal, which are stored at once.
+  constexpr std::int64_t kNear = 16, kBlock = 128;
+  const ReduceFn extreme =
+      kernels().reduce[static_cast<int>(largest ? ReduceOp::max : ReduceOp::min)]
+                      [static_cast<int>(running_elem<T>())];
+  // Up to the next better element all results are equal, which are stored at once. It is near, or
+  // the extremes of blocks say which has it.
   const auto run = [&](const auto& better) {
     for (std::int64_t at = 0, end = 0; at < n; at = end) {
       const T best = x[at];
-      for (end = at + 1; end < n && !better(x[end], best) && !is_nan(x[end]);) ++end;
+      const auto ends = [&](T v) { return better(v, best) || is_nan(v); };
+      const auto first = [&](std::int64_t from, std::int64_t to) {
+        while (from < to && !ends(x[from])) ++from;
+        return from;
+      };
+      end = first(at + 1, std::min(n, at + kNear));
+      if (end == at + kNear) {
+        for (; end + kBlock <= n; end += kBlock) {
+          T most;
+          extreme(kBlock, x + end, &most);
+          if (ends(most)) break;
+        }
+        end = first(end, n);
+      }
       std::fill(values + at, values + end, best);
       std::fill(places + at, places + end, at);
     }

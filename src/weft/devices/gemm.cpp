@@ -11,6 +11,7 @@
 #include "weft/devices/kept_choices.h"
 #include "weft/devices/pieces.h"
 #include "weft/devices/reduce_program.h"
+#include "weft/devices/tuned_decisions.h"
 #include "weft/devices/whole.h"
 #include "weft/devices/whole_call.h"
 #include "weft/rules/product_choice.h"
@@ -161,6 +162,45 @@ rules::GemmDecisions gemm_choice(const Grid& grid, const rules::GemmShape& shape
                    [&] { return rules::choose_gemm(rules::gemm_machine(grid), shape); });
 }
 
+namespace {
+
+Decision decision_of(const rules::GemmDecisions& d) {
+  return {d.rows, d.columns, d.slots, d.parts, d.blocks, d.cluster, d.cluster_columns, d.turned};
+}
+
+}  // namespace
+
+rules::GemmDecisions tuned_gemm(const Ref<Device>& device, const rules::GemmShape& s) {
+  const std::int64_t facts[] = {s.batches,
+                                s.m,
+                                s.n,
+                                s.k,
+                                s.bytes,
+                                s.pitch_a,
+                                s.pitch_b,
+                                s.a_along_m,
+                                s.b_along_n,
+                                s.divisible,
+                                s.most_rows,
+                                s.column_unit,
+                                s.pieces,
+                                s.most_cluster,
+                                s.read_bytes,
+                                s.keeps_pieces,
+                                s.result_bytes,
+                                s.turns};
+  const Grid& grid = grid_of(device);
+  const Decision* found = tuned_decision({"product.tensor_core", device, facts}, [&] {
+    std::vector<Decision> out;
+    for (const rules::GemmDecisions& d : rules::gemm_options(rules::gemm_machine(grid), s))
+      out.push_back(decision_of(d));
+    return out;
+  });
+  if (!found) return gemm_choice(grid, s);
+  const Decision& d = *found;
+  return {d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7] != 0};
+}
+
 bool reads_in_bulk(const NDArray& x) {
   const int r = x.ndim();
   return rows_fit(x, r - 1, r - 2) || rows_fit(x, r - 2, r - 1);
@@ -233,10 +273,9 @@ bool multiply(const NDArray& out, const TileOperand& of_a, const TileOperand& of
   GemmProgram p;
   p.pieces = pieces;
   p.pitched = r == 2 && m > 1 && out.strides()[0] != n;
-  p.decisions =
-      measured ? *measured
-               : gemm_choice(grid_of(out.device()),
-                             shape_of(out, a, b, inner_a, inner_b, batch.size, pieces, p.pitched));
+  p.decisions = measured ? *measured
+                         : tuned_gemm(out.device(), shape_of(out, a, b, inner_a, inner_b,
+                                                             batch.size, pieces, p.pitched));
   const std::int64_t part = ceil_div(steps, p.decisions.parts), parts = ceil_div(steps, part);
   p.decisions.parts = parts;
   p.type = a.dtype(), p.type_b = b.dtype(), p.result = out.dtype();

@@ -33,6 +33,10 @@ std::vector<NDArray> grid_nonzero(const NDArray& x);
 /// x where a mask of its size is set.
 NDArray grid_select(const NDArray& x, const NDArray& mask);
 
+/// The first element of each run of equal ones; where the runs begin, then how many elements there
+/// are (int64). The host waits for their number.
+NDArray grid_run_values(const NDArray& x);
+NDArray grid_run_bounds(const NDArray& x);
 /// n + 1 truth values for n elements: whether one differs from the one before it. So does the
 /// first, and what lies behind the last.
 NDArray grid_run_starts(const NDArray& x);

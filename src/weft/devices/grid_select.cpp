@@ -4,72 +4,83 @@
 #include "weft/base/integers.h"
 #include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
-#include "weft/operators/scan.h"
 #include "weft/operators/select.h"
 
 namespace weft {
 
 namespace {
 
-using operators::SelectSpec;
-
-/// A compact array of truth values and how many are set up to the end of each tile.
+/// Places that are set, and how many are up to the end of each tile.
 class MarkedTiles {
  public:
+  /// The elements of x that are not 0.
   explicit MarkedTiles(const NDArray& x)
-      : mask_(x.elem() == Elem::boolean ? x.contiguous() : x.astype(Elem::boolean)),
-        narrow_(device::fits_narrow(x.size())) {
-    if (x.size() == 0) return;
-    const Elem count = narrow_ ? Elem::int32 : Elem::int64;
-    tiles_ = ceil_div(x.size(), operators::kSelectTile);
-    operators::ScanSpec spec;
-    spec.from = "bool", spec.type = std::string(name_of(count));
-    spec.narrow = narrow_;
-    const NDArray counts = NDArray::empty(x.device(), count, Dims{1, tiles_});
-    ProgramCall call(x.device());
-    call.array(mask_).array(counts).integer(tiles_).integer(x.size()).integer(tiles_);
-    call.integer(operators::kSelectTile);
-    call.run({"select.count", {narrow_}}, [&] { return scan_reduce(spec); });
-    ends_ = NDArray::empty(x.device(), count, counts.shape());
-    grid_scan_rows(ends_, counts, false);
-    std::int64_t wide = 0;
-    std::int32_t small = 0;
-    ends_.read_element(tiles_ - 1, narrow_ ? static_cast<void*>(&small) : &wide);
-    total_ = narrow_ ? small : wide;
+      : MarkedTiles(x.elem() == Elem::boolean ? x.contiguous() : x.astype(Elem::boolean), x.shape(),
+                    false) {}
+  /// Where the runs of x begin; `behind`: and the place behind its last element.
+  static MarkedTiles runs(const NDArray& x, bool behind) {
+    return {x.contiguous(), Dims{x.size() + (behind ? 1 : 0)}, true};
   }
   std::int64_t total() const { return total_; }
 
   void elements(const NDArray& out, const NDArray& x) const {
     const int bytes = elem_bytes(x.elem());
-    start(x)
-        .array(x)
-        .array(out)
-        .integer(tiles_)
-        .integer(mask_.size())
-        .run({"select.elements", {bytes, narrow_}}, [&] {
-          return operators::select_marked({cat("uint", 8 * bytes), 1, narrow_});
-        });
+    operators::SelectSpec spec = spec_;
+    spec.element = runs_ ? spec.runs : cat("uint", 8 * bytes);
+    ProgramCall call = start();
+    if (!runs_) call.array(x);
+    sizes(call.array(out));
+    call.run({"select.elements", {bytes, run_type(), spec.narrow}},
+             [&] { return operators::select_marked(spec); });
   }
   void positions(std::span<const NDArray> out) const {
-    ProgramCall call = start(mask_);
+    ProgramCall call = start();
     for (const NDArray& axis : out) call.array(axis);
-    call.integer(tiles_).integer(mask_.size());
-    for (std::int64_t extent : mask_.shape()) call.integer(extent);
-    const int rank = mask_.ndim();
-    call.run({"select.positions", {rank, narrow_}}, [&] {
-      return operators::select_marked({"", rank, narrow_});
-    });
+    sizes(call);
+    for (std::int64_t extent : shape_) call.integer(extent);
+    call.run({"select.positions", {spec_.rank, run_type(), spec_.narrow}},
+             [&] { return operators::select_marked(spec_); });
   }
 
  private:
-  ProgramCall start(const NDArray& on) const {
-    ProgramCall call(on.device());
-    call.array(mask_).array(ends_);
+  MarkedTiles(NDArray from, Dims shape, bool runs)
+      : from_(std::move(from)), shape_(std::move(shape)), runs_(runs) {
+    for (std::int64_t extent : shape_) marks_ *= extent;
+    spec_.rank = static_cast<int>(shape_.size());
+    spec_.narrow = device::fits_narrow(marks_);
+    if (runs_) spec_.runs = std::string(name_of(from_.elem()));
+    if (from_.size() == 0) return;
+    tiles_ = ceil_div(marks_, operators::kSelectTile);
+    const Elem count = spec_.narrow ? Elem::int32 : Elem::int64;
+    const NDArray counts = NDArray::empty(from_.device(), count, Dims{1, tiles_});
+    ProgramCall call(from_.device());
+    sizes(call.array(from_).array(counts));
+    call.run({"select.count", {run_type(), spec_.narrow}},
+             [&] { return operators::select_count(spec_); });
+    ends_ = NDArray::empty(from_.device(), count, counts.shape());
+    grid_scan_rows(ends_, counts, false);
+    std::int64_t wide = 0;
+    std::int32_t small = 0;
+    ends_.read_element(tiles_ - 1, spec_.narrow ? static_cast<void*>(&small) : &wide);
+    total_ = spec_.narrow ? small : wide;
+  }
+  ProgramCall start() const {
+    ProgramCall call(from_.device());
+    call.array(from_).array(ends_);
     return call;
   }
-  NDArray mask_, ends_;
-  bool narrow_;
-  std::int64_t tiles_ = 0, total_ = 0;
+  void sizes(ProgramCall& call) const {
+    call.integer(tiles_).integer(marks_);
+    if (runs_) call.integer(from_.size());
+  }
+  /// For keys of programs.
+  int run_type() const { return runs_ ? static_cast<int>(from_.elem()) : -1; }
+
+  NDArray from_, ends_;  // marks, or the array with runs
+  Dims shape_;           // of the marks
+  bool runs_;
+  operators::SelectSpec spec_;
+  std::int64_t marks_ = 1, tiles_ = 0, total_ = 0;
 };
 
 }  // namespace
@@ -87,6 +98,21 @@ NDArray grid_select(const NDArray& x, const NDArray& mask) {
   const MarkedTiles marks(mask);
   NDArray out = NDArray::empty(x.device(), x.elem(), Dims{marks.total()});
   if (marks.total() > 0) marks.elements(out, x.contiguous());
+  return out;
+}
+
+NDArray grid_run_values(const NDArray& x) {
+  const MarkedTiles marks = MarkedTiles::runs(x, false);
+  NDArray out = NDArray::empty(x.device(), x.elem(), Dims{marks.total()});
+  if (marks.total() > 0) marks.elements(out, x);
+  return out;
+}
+
+NDArray grid_run_bounds(const NDArray& x) {
+  if (x.size() == 0) return full(x.device(), Elem::int64, Dims{1}, Scalar(0));
+  const MarkedTiles marks = MarkedTiles::runs(x, true);
+  const NDArray out = NDArray::empty(x.device(), Elem::int64, Dims{marks.total()});
+  marks.positions({&out, 1});
   return out;
 }
 

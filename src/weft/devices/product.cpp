@@ -8,6 +8,7 @@
 #include "weft/base/integers.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/product.h"
+#include "weft/devices/tuned_decisions.h"
 
 namespace weft::device {
 
@@ -130,6 +131,23 @@ void contract_halves(const NDArray& out, const NDArray& a, const NDArray& b, con
   }
 }
 
+/// What a tuner found for this product on this device, else the choice of least expected time.
+rules::TileChoice tile_choice(const Ref<Device>& device, std::int64_t bytes,
+                              const rules::ProductSize& s, rules::TileReads reads,
+                              bool instruction) {
+  const Grid& grid = grid_of(device);
+  const std::int64_t facts[] = {bytes,      s.batch, s.m, s.n, s.k, static_cast<int>(reads),
+                                instruction};
+  const Decision* found = tuned_decision({"product.tile", device, facts}, [&] {
+    std::vector<Decision> out;
+    for (const rules::TileChoice& c : rules::tile_options(grid, bytes, s, reads, instruction))
+      out.push_back({static_cast<std::int64_t>(c.tile), c.parts, c.stages});
+    return out;
+  });
+  if (!found) return rules::choose_tile(grid, bytes, s, reads, instruction);
+  return {static_cast<std::size_t>((*found)[0]), (*found)[1], (*found)[2]};
+}
+
 constexpr std::int64_t kShortSum = 512;  // whose time the stores decide
 
 /// Steps as numbers of vectors.
@@ -165,7 +183,7 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
       read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors, instruction);
   const std::int64_t bytes = elem_bytes(spec.out);
   rules::TileChoice choice =
-      choose_tile(grid, bytes, {batch, m, n, k}, tile_reads(spec, c), instruction);
+      tile_choice(out.device(), bytes, {batch, m, n, k}, tile_reads(spec, c), instruction);
   if (in.tile >= 0) {
     choice.tile = static_cast<std::size_t>(in.tile);
     choice.parts = in.parts;

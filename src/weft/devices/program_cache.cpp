@@ -207,6 +207,7 @@ std::vector<BuiltProgram> built_programs() {
 }
 
 void forget_programs() {
+  forget_decisions();
   std::lock_guard lock(cache().mutex);
   cache().front.clear();
   cache().programs.clear();

@@ -29,6 +29,7 @@ Hooks& hooks() {
 void set_tuned_programs(std::shared_ptr<TunedPrograms> programs) {
   std::lock_guard lock(hooks().mutex);
   hooks().tuned.swap(programs);
+  forget_decisions();
 }
 
 std::shared_ptr<TunedPrograms> tuned_programs() {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "weft/array/ndarray.h"
+#include "weft/devices/tuned_decisions.h"
 #include "weft/ir/node.h"
 #include "weft/runtime/device.h"
 
@@ -31,6 +31,8 @@ class TunedPrograms {
   virtual ir::PrimFunc find(const ProgramRequest& request) = 0;
   /// What `find` gave cannot be built; the rules' schedule is used.
   virtual void refused(const ProgramRequest& request, const Error& reason) = 0;
+  /// The decision that was found, or an empty one (tuned_decisions.h).
+  virtual Decision decide(const DecisionRequest& request) = 0;
 };
 /// Null: none are used. Programs that are built already stay until they are forgotten.
 void set_tuned_programs(std::shared_ptr<TunedPrograms> programs);

@@ -14,6 +14,8 @@ namespace weft::device {
 /// The decisions of least expected time. Hundreds of candidates are compared: what was chosen is
 /// kept, for each thread.
 rules::GemmDecisions gemm_choice(const Grid& grid, const rules::GemmShape& shape);
+/// Those that a tuner found for this product on this device, else the same.
+rules::GemmDecisions tuned_gemm(const Ref<Device>& device, const rules::GemmShape& shape);
 
 /// Whether the device copies in bulk and multiplies whole tiles of operands of this type.
 bool has_whole_product(const Ref<Device>& device, Elem elem);

@@ -108,7 +108,7 @@ void patches(const Last& out, const Last& x, const Placed& placed, const Images&
   const int planes_first[] = {0, 3, 1, 2};
   const NDArray ordered = pieces ? out.data.permute(planes_first) : out.data;
   shape.divisible = ordered.is_contiguous() && out.data.shape()[3] == out.channels;
-  const rules::GemmDecisions choice = gemm_choice(grid_of(x.data.device()), shape);
+  const rules::GemmDecisions choice = tuned_gemm(x.data.device(), shape);
   take(choice, spec);
   v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
   v.tiles_m = ceil_div(count, spec.groups), v.tiles_n = ceil_div(out.channels, spec.columns);
@@ -210,7 +210,7 @@ void phases(const NDArray& out, const Last& g, const Placed& placed, const Image
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   shape.read_bytes =
       read_bytes(g) + (pieces ? rules::kPieces : 1) * 2 * placed.x.size() * images.groups;
-  take(gemm_choice(grid_of(out.device()), shape), spec);
+  take(tuned_gemm(out.device(), shape), spec);
   v.tiles_m = ceil_div(patches, spec.groups), v.tiles_n = ceil_div(channels, spec.columns);
   v.m = n[0] * n[2] * n[3], v.n = channels, v.wide = n[3], v.high = n[2];
   v.before[0] = images.before[1], v.before[1] = images.before[0];
@@ -260,7 +260,7 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   shape.read_bytes = read_bytes(from) + read_bytes(by);
   shape.divisible = true;
-  const rules::GemmDecisions choice = gemm_choice(grid_of(out.device()), shape);
+  const rules::GemmDecisions choice = tuned_gemm(out.device(), shape);
   take(choice, spec);
   v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
   v.tiles_m = ceil_div(v.m, 64 * spec.groups), v.tiles_n = ceil_div(v.n, spec.columns);

@@ -141,6 +141,12 @@ inline Expr min_(const Expr& x, const Expr& y) {
   Expr better = ir::lt(x, y);
   return ir::select(is_float(x) ? ir::logical_or(better, ir::ne(x, x)) : better, x, y);
 }
+inline Expr max_number_(const Expr& x, const Expr& y) {
+  return ir::select(ir::logical_or(ir::gt(x, y), ir::ne(y, y)), x, y);
+}
+inline Expr min_number_(const Expr& x, const Expr& y) {
+  return ir::select(ir::logical_or(ir::lt(x, y), ir::ne(y, y)), x, y);
+}
 inline Expr atan2_(const Expr& x, const Expr& y) { return ir::call("atan2", {x, y}); }
 inline Expr copysign_(const Expr& x, const Expr& y) { return ir::call("copysign", {x, y}); }
 inline Expr hypot_(const Expr& x, const Expr& y) { return ir::call("hypot", {x, y}); }

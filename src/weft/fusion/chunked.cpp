@@ -11,6 +11,7 @@
 #include "weft/array/on_device.h"
 #include "weft/devices/grid.h"
 #include "weft/elements/row_ir.h"
+#include "weft/fusion/chunked_polynomial.h"
 #include "weft/host/kernel_lists.h"
 #include "weft/runtime/pool.h"
 
@@ -38,10 +39,12 @@ struct ChunkStep {
   int count = 0;  // operands
   Value in[3];
   alignas(16) char one[24];  // in place of the operand `single`, if any
+  std::vector<char> many;    // and in place of that, if any
   int single = -1;
   Elem elem = Elem::float32;     // of a row's operands
   bool copies_positive = false;  // dear, and of positive numbers a copy
   int out = 0;
+  const void* numbers() const { return many.empty() ? one : many.data(); }
 };
 
 /// Is a chunk of floats nothing but positive numbers? The least of one with NaN is NaN.
@@ -83,11 +86,12 @@ struct ChunkedMap::Impl {
   bool complete = true;
 
   std::unordered_map<const LazyNode*, Value> known;
+  LazyUses uses;
 
   Value step(ChunkStep s, Elem elem) {
     s.out = registers++;
     widest = std::max(widest, elem_bytes(elem));
-    steps.push_back(s);
+    steps.push_back(std::move(s));
     return {Value::Kind::step, s.out, elem};
   }
 
@@ -111,8 +115,35 @@ struct ChunkedMap::Impl {
     return {Value::Kind::constant, static_cast<int>(constants.size()) - 1, elem};
   }
 
+  /// A polynomial, eight of its numbers a step.
+  Value polynomial(const LazyPolynomial& p, Elem elem) {
+    const Value t = operand(p.t, elem);
+    Value total = operand(p.start, elem);
+    const auto bytes = static_cast<std::size_t>(elem_bytes(elem));
+    for (std::size_t k = 0; k < p.numbers.size();) {
+      int row = kPolynomials - 1;
+      while (p.numbers.size() - k < std::size_t{1} << row) --row;
+      ChunkStep s;
+      s.row = loop_kernels().polynomial[row][static_cast<int>(elem)];
+      s.elem = elem;
+      s.count = 3;
+      s.in[0] = total, s.in[1] = t;
+      s.single = 2;
+      s.many.resize(bytes << row);
+      for (std::size_t i = 0; i < std::size_t{1} << row; ++i)
+        write_scalar(p.numbers[k + i], elem, s.many.data() + i * bytes);
+      k += std::size_t{1} << row;
+      total = step(std::move(s), elem);
+    }
+    return total;
+  }
+
   Value row(const Lazy& x) {
     const Elem kernel = kernel_elem(x->compute);
+    if (kernel == Elem::float32 || kernel == Elem::float64) {
+      if (const std::optional<LazyPolynomial> p = polynomial_of(x, uses))
+        return polynomial(*p, kernel);
+    }
     const OpInfo& op = info(x->op);
     const Elem result = op.rule == Rule::boolean ? Elem::boolean : kernel;
     ChunkStep s;
@@ -222,7 +253,7 @@ struct ChunkedMap::Impl {
     for (const ChunkStep& s : steps) {
       const void* in[3];
       for (int i = 0; i < s.count; ++i)
-        in[i] = i == s.single ? s.one : place(s.in[i], brought, memory, room);
+        in[i] = i == s.single ? s.numbers() : place(s.in[i], brought, memory, room);
       void* to = last && &s == &steps.back() ? last : memory + s.out * room;
       if (s.copies_positive && s.single != 0 && all_positive(s.elem, in[0], n))
         std::memmove(to, in[0], static_cast<std::size_t>(n * elem_bytes(s.elem)));
@@ -365,6 +396,7 @@ std::optional<ChunkedMap> ChunkedMap::make(const std::vector<Lazy>& outputs, int
     impl->inputs[static_cast<std::size_t>(node->index)] = kernel_elem(node.elem());
     impl->widest = std::max(impl->widest, elem_bytes(kernel_elem(node.elem())));
   }
+  impl->uses = lazy_uses(outputs);
   for (const Lazy& output : outputs) {
     impl->results.push_back(output.elem());
     impl->outputs.push_back(impl->value(output));
@@ -373,6 +405,7 @@ std::optional<ChunkedMap> ChunkedMap::make(const std::vector<Lazy>& outputs, int
   if (!impl->complete) return std::nullopt;
   impl->share_registers();
   impl->known.clear();
+  impl->uses.clear();
   return ChunkedMap(std::move(impl));
 }
 

@@ -112,11 +112,15 @@ void pack(int side, I count, I k, const T* in, I across, I along, T* out) {
   }
 }
 
+/// Of no tile is the place below the diagonal of interest.
+constexpr I kWhole = INT64_MIN / 2;
+
 /// `direct`: A is read where it stands, rows of unit step `row` apart, but for the last ones that
-/// do not fill a tile, which are packed at `rest`.
+/// do not fill a tile, which are packed at `rest`. `down`: how many rows the block's first row lies
+/// below the diagonal's place in its first column; tiles below the diagonal are left out.
 template <typename T>
 void block(I m, I n, I k, const T* a, bool direct, I row, const T* rest, const T* b, T* c, I ldc,
-           bool add) {
+           bool add, I down) {
   const Kernels<T>& with = kernels_of<T>();
   const I mr = with.mr, nr = with.nr, line = 64 / sizeof(T);
   const I tiles = (m + mr - 1) / mr;
@@ -124,6 +128,7 @@ void block(I m, I n, I k, const T* a, bool direct, I row, const T* rest, const T
   const TileFn tile = with.tile[direct][add];
   const I step = direct ? row : k;
   auto one = [&](I i, I j, const T* next, I lines) {
+    if (j + nr <= i + down) return;
     const I rows = std::min(mr, m - i), columns = std::min(nr, n - j);
     const T* bp = b + j * k;
     T* out = c + i * ldc + j;
@@ -160,11 +165,11 @@ void block(I m, I n, I k, const T* a, bool direct, I row, const T* rest, const T
 
 /// Short rows of unit step need no packing: a register tile reads a few of them side by side.
 template <typename T>
-void block_direct(I m, I n, I k, const T* a, I row, const T* b, T* c, I ldc, bool add) {
+void block_direct(I m, I n, I k, const T* a, I row, const T* b, T* c, I ldc, bool add, I down) {
   alignas(64) T rest[kMostRows * kDirectK + kSlack];
   const I mr = kernels_of<T>().mr, whole = m / mr * mr;
   if (whole < m) pack<T>(0, m - whole, k, a + whole * row, row, 1, rest);
-  block<T>(m, n, k, a, true, row, rest, b, c, ldc, add);
+  block<T>(m, n, k, a, true, row, rest, b, c, ldc, add, down);
 }
 
 I up(I v, I to) { return (v + to - 1) / to * to; }
@@ -207,8 +212,17 @@ struct Cuts {
 template <typename T>
 class Rows {
  public:
-  Rows(const Cuts<T>& cuts, I m, const T* a, I a_row, I a_col, T* c, I ldc, bool add)
-      : cuts_(cuts), m_(m), a_(a), a_row_(a_row), a_col_(a_col), c_(c), ldc_(ldc), add_(add) {
+  /// `upper`: what lies below the diagonal is left out, but for tiles that meet it.
+  Rows(const Cuts<T>& cuts, I m, const T* a, I a_row, I a_col, T* c, I ldc, bool add, bool upper)
+      : cuts_(cuts),
+        m_(m),
+        a_(a),
+        a_row_(a_row),
+        a_col_(a_col),
+        c_(c),
+        ldc_(ldc),
+        add_(add),
+        upper_(upper) {
     const I mr = kernels_of<T>().mr, mc_most = mr * 24;
     parallel_ = m * cuts.n * cuts.k > 64 * 64 * 64;
     const I threads = parallel_ ? runtime::Pool::shared().threads() : 1;
@@ -237,16 +251,18 @@ class Rows {
  private:
   void one(I i, I j, I from, const T* packed, T* a_pack) const {
     const I rows = std::min(mc_, m_ - i), columns = cuts_.columns(j), depth = cuts_.depth(from);
+    const I down = upper_ ? i - j : kWhole;
+    if (columns <= down) return;
     T* out = c_ + i * ldc_ + j;
     if (direct_) {
-      block_direct<T>(rows, columns, depth, a_ + i * a_row_, a_row_, packed, out, ldc_, add_);
+      block_direct<T>(rows, columns, depth, a_ + i * a_row_, a_row_, packed, out, ldc_, add_, down);
       return;
     }
     for (I p = 0; p < depth; p += cuts_.kc) {
       const I kc = std::min(cuts_.kc, depth - p);
       pack<T>(0, rows, kc, a_ + i * a_row_ + (from + p) * a_col_, a_row_, a_col_, a_pack);
       block<T>(rows, columns, kc, a_pack, false, 0, nullptr, packed + p / cuts_.kc * cuts_.part(),
-               out, ldc_, add_ || from + p > 0);
+               out, ldc_, add_ || from + p > 0, down);
     }
   }
 
@@ -256,7 +272,7 @@ class Rows {
   I a_row_, a_col_;
   T* c_;
   I ldc_, mc_;
-  bool add_, parallel_, direct_;
+  bool add_, upper_, parallel_, direct_;
 };
 
 }  // namespace
@@ -277,12 +293,14 @@ void gemm(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_row, I b_
   gemm<T>(m, n, k, a, a_row, a_col, StridedPanels<T>(b, b_row, b_col), c, ldc, add);
 }
 
+namespace {
+
 template <typename T>
-void gemm(I m, I n, I k, const T* a, I a_row, I a_col, const ColumnPanels<T>& b, T* c, I ldc,
-          bool add) {
+void product(I m, I n, I k, const T* a, I a_row, I a_col, const ColumnPanels<T>& b, T* c, I ldc,
+             bool add, bool upper) {
   const bool few = m <= kFewRows;
   const Cuts<T> cuts(n, k, few);
-  const Rows<T> rows(cuts, m, a, a_row, a_col, c, ldc, add);
+  const Rows<T> rows(cuts, m, a, a_row, a_col, c, ldc, add, upper);
   // Small products pack on the stack.
   constexpr I kStack = 4096 + 16;
   alignas(64) T small[kStack];
@@ -294,11 +312,12 @@ void gemm(I m, I n, I k, const T* a, I a_row, I a_col, const ColumnPanels<T>& b,
       const I kc = std::min(cuts.kc, k - p);
       for (I j = 0; j < n; j += nr) b.fill(j, std::min(nr, n - j), p, kc, small + j * kc);
       if (rows.direct()) {
-        block_direct<T>(m, n, kc, a, a_row, small, c, ldc, add);
+        block_direct<T>(m, n, kc, a, a_row, small, c, ldc, add, upper ? 0 : kWhole);
         continue;
       }
       pack<T>(0, m, kc, a + p * a_col, a_row, a_col, small + b_size);
-      block<T>(m, n, kc, small + b_size, false, 0, nullptr, small, c, ldc, add || p > 0);
+      block<T>(m, n, kc, small + b_size, false, 0, nullptr, small, c, ldc, add || p > 0,
+               upper ? 0 : kWhole);
     }
     return;
   }
@@ -319,6 +338,39 @@ void gemm(I m, I n, I k, const T* a, I a_row, I a_col, const ColumnPanels<T>& b,
   };
   if (rows.parallel() && few) return runtime::Pool::shared().parallel_for(strips, 1, some);
   for (I j = 0; j < n; j += cuts.strip) strip(j, rows.parallel());
+}
+
+/// What lies above the diagonal becomes what lies below it too, by blocks of whole cache lines.
+template <typename T>
+void mirror(I n, T* c, I ldc) {
+  constexpr I kSide = 32;
+  const I blocks = (n + kSide - 1) / kSide;
+  runtime::Pool::shared().parallel_for(
+      blocks, std::max<I>(1, 65536 / (n * kSide)), [&](I b, I end) {
+        for (; b < end; ++b) {
+          const I first = b * kSide, last = std::min(n, first + kSide);
+          for (I j = 0; j < last; j += kSide) {
+            for (I r = first; r < last; ++r) {
+              for (I s = j, stop = std::min(j + kSide, r); s < stop; ++s)
+                c[r * ldc + s] = c[s * ldc + r];
+            }
+          }
+        }
+      });
+}
+
+}  // namespace
+
+template <typename T>
+void gemm(I m, I n, I k, const T* a, I a_row, I a_col, const ColumnPanels<T>& b, T* c, I ldc,
+          bool add) {
+  product<T>(m, n, k, a, a_row, a_col, b, c, ldc, add, false);
+}
+
+template <typename T>
+void gram(I m, I k, const T* a, I a_row, I a_col, T* c, I ldc) {
+  product<T>(m, m, k, a, a_row, a_col, StridedPanels<T>(a, a_col, a_row), c, ldc, false, true);
+  mirror<T>(m, c, ldc);
 }
 
 template <typename T>
@@ -348,7 +400,7 @@ PackedMatrix<T>::PackedMatrix(PackedMatrix&&) noexcept = default;
 template <typename T>
 void PackedMatrix<T>::multiply(I m, const T* a, I a_row, I a_col, T* c, I ldc) const {
   const Cuts<T>& cuts = panels_->cuts;
-  const Rows<T> rows(cuts, m, a, a_row, a_col, c, ldc, false);
+  const Rows<T> rows(cuts, m, a, a_row, a_col, c, ldc, false, false);
   const T* packed = panels_->data.get();
   for (I j = 0; j < cuts.n; j += cuts.strip) {
     for (I from = 0; from < cuts.k; from += cuts.deep, packed += cuts.size())
@@ -360,6 +412,8 @@ template void gemm(I, I, I, const float*, I, I, const float*, I, I, float*, I, b
 template void gemm(I, I, I, const double*, I, I, const double*, I, I, double*, I, bool);
 template void gemm(I, I, I, const float*, I, I, const ColumnPanels<float>&, float*, I, bool);
 template void gemm(I, I, I, const double*, I, I, const ColumnPanels<double>&, double*, I, bool);
+template void gram(I, I, const float*, I, I, float*, I);
+template void gram(I, I, const double*, I, I, double*, I);
 template class StridedPanels<float>;
 template class StridedPanels<double>;
 template std::int64_t ColumnPanels<float>::width();

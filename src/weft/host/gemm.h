@@ -23,6 +23,15 @@ extern template void gemm(std::int64_t, std::int64_t, std::int64_t, const double
                           std::int64_t, const double*, std::int64_t, std::int64_t, double*,
                           std::int64_t, bool);
 
+/// C = A A': what gemm computes, of which half is work.
+template <typename T>
+void gram(std::int64_t m, std::int64_t k, const T* a, std::int64_t a_row, std::int64_t a_col, T* c,
+          std::int64_t ldc);
+extern template void gram(std::int64_t, std::int64_t, const float*, std::int64_t, std::int64_t,
+                          float*, std::int64_t);
+extern template void gram(std::int64_t, std::int64_t, const double*, std::int64_t, std::int64_t,
+                          double*, std::int64_t);
+
 /// A right operand that is packed from where it is computed: windows of images, say.
 template <typename T>
 class ColumnPanels {

@@ -39,7 +39,8 @@ struct KernelEntry {
     normal_pairs,
     put_add,
     random_integers,
-    plane  // row: PlaneKernel
+    plane,      // row: PlaneKernel
+    polynomial  // row: the base-2 logarithm of how many numbers
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

@@ -81,6 +81,7 @@ void enter(const KernelEntry* list, Tables& tables) {
       case KernelEntry::put_add: put(tables.loops.put_add[k.elem]); break;
       case KernelEntry::normal_pairs: put(tables.loops.normal_pairs); break;
       case KernelEntry::plane: put(tables.loops.plane[k.row][k.elem]); break;
+      case KernelEntry::polynomial: put(tables.loops.polynomial[k.row][k.elem]); break;
       default: put(t.row[k.row][k.elem]); break;
     }
   }

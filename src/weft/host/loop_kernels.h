@@ -67,6 +67,11 @@ enum class PlaneKernel : std::uint8_t {
 inline constexpr int kPlaneKernels = static_cast<int>(PlaneKernel::count_);
 using PlaneFn = ElementwiseFn;
 
+/// out = (...(in[0] * in[1] + c[0]) * in[1] + ...) + c[n - 1] of n numbers c = in[2], each product
+/// and each sum rounded; n is 1, 2, 4 or 8 (float32, float64). out may be in[0] or in[1].
+using PolynomialFn = ElementwiseFn;
+inline constexpr int kPolynomials = 4;
+
 /// Elements of 1, 2, 4, 8 and 16 bytes, whatever their type.
 inline constexpr int kWidths = 5;
 constexpr int width_of(int bytes) {
@@ -92,6 +97,7 @@ struct LoopTable {
   NormalPairsFn normal_pairs = nullptr;     // of float64
   RandomIntegersFn random_integers = nullptr;
   PlaneFn plane[kPlaneKernels][kElems] = {};
+  PolynomialFn polynomial[kPolynomials][kElems] = {};
 };
 /// The table for this processor.
 const LoopTable& loop_kernels();

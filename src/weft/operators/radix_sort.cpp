@@ -330,6 +330,19 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
           : lines_for(spec, "{b}keys_out[to] = HK[i]\n{b}at_out[to] = POS[here + here // 32]\n");
   values.emplace_back("store", fill(store, {{"b", std::string(20, ' ')}}));
   values.emplace_back("store_inside", fill(store, {{"b", std::string(24, ' ')}}));
+  // Keys of few numbers have equal digits from some pass on: such a tile is in order.
+  values.emplace_back("lead", spec.first
+                                  ? ""
+                                  : fill(R"(            key: T.{K} = keys[row * n + tile * {tile}]
+            lead: T.{I} = (row * {digits} + T.Cast("{I}", T.bitwise_and(T.shift_right({order}, T.Cast("{K}", shift)), {digitbits}))) * tiles + tile
+            behind: T.bool = lead + 1 == (row + 1) * {digits} * tiles
+            alike: T.{I} = T.Select(behind, n, starts[T.Select(behind, lead, lead + 1)]) - starts[lead]
+)",
+                                         values));
+  values.emplace_back(
+      "passes", spec.first
+                    ? fill("T.{I}(2)", values)
+                    : fill("T.Select(alike == T.min(left, {tile}), T.{I}(0), T.{I}(2))", values));
   const BlockScan scan = block_scan("P", "Q", spec.threads, "({a} + {b})", 12, "lane");
   values.emplace_back("scan", scan.text);
   values.emplace_back("R", scan.result);
@@ -356,7 +369,7 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
             row: T.{I} = b // tiles
             tile: T.{I} = b % tiles
             left: T.{I} = n - tile * {tile}
-{tile_loads}            SUM[0] = T.uint32(0)
+{lead}{tile_loads}            SUM[0] = T.uint32(0)
             for g in T.unroll(T.{I}({each})):
                 digit: T.{I} = t * {each} + g
                 at: T.{I} = (row * {digits} + digit) * tiles + tile
@@ -370,7 +383,7 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
                 FROM[t * {each} + g] = BASE[g] - T.Cast("{I}", SUM[0])
                 SUM[0] = SUM[0] + COUNTED[g]
             for i in T.unroll(T.{I}({items})):
-{keep}            for p in T.serial(T.{I}(2)):
+{keep}            for p in T.serial({passes}):
                 low: T.{K} = T.Cast("{K}", shift + p * 4)
 {pass}            if {tile} <= left:
                 for i in T.unroll(T.{I}({items})):

@@ -32,6 +32,22 @@ bool eligible(const AllocateNode* a, std::int64_t* count) {
   return b->scope.starts_with("shared") || *count * b->dtype.bytes() >= kLargeBytes;
 }
 
+/// Allocations below a statement that are one at a time: each iteration of a parallel loop has its
+/// own of those inside it, and iterations run side by side.
+class Serial final : public Visitor {
+ public:
+  std::vector<const AllocateNode*> found;
+
+ protected:
+  void visit_for(const ForNode* s) override {
+    if (s->for_kind != ForKind::parallel) Visitor::visit_for(s);
+  }
+  void visit_allocate(const AllocateNode* s) override {
+    found.push_back(s);
+    Visitor::visit_allocate(s);
+  }
+};
+
 class Share final : public Rewriter {
  public:
   using Rewriter::rewrite;
@@ -65,11 +81,12 @@ class Share final : public Rewriter {
       if (item.first < q->stmts.size() && eligible(a, &item.count)) items.push_back(item);
     }
     for (std::size_t i = 0; i < q->stmts.size(); ++i) {
-      for_each_stmt(q->stmts[i], [&](const Stmt& t) {
-        const auto* a = as<AllocateNode>(t);
+      Serial below;
+      below.visit(q->stmts[i]);
+      for (const AllocateNode* a : below.found) {
         Item item{a, 0, i, i};
-        if (a && eligible(a, &item.count)) items.push_back(item);
-      });
+        if (eligible(a, &item.count)) items.push_back(item);
+      }
     }
     std::stable_sort(items.begin(), items.end(),
                      [](const Item& a, const Item& b) { return a.first < b.first; });

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "weft/base/integers.h"
+#include "weft/ir/build.h"
 #include "weft/ir/reduction_pattern.h"
 #include "weft/ir/visit.h"
 #include "weft/schedule/tree.h"
@@ -25,24 +27,73 @@ std::int64_t power_below(std::int64_t n) {
       std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(1, n))));
 }
 
-/// The two spatial loops of a tile: columns are the innermost one that is long enough, rows the
-/// longest other one.
+/// The spatial loops of a tile, innermost first: columns are those with which the same operands
+/// move as with the innermost loop, rows those of the other operands, of several kinds the most.
 struct Sides {
-  std::size_t rows = 0, columns = 0;
+  std::vector<std::size_t> rows, columns;
 };
-std::optional<Sides> sides_of(const Nest& nest) {
-  std::optional<Sides> out;
-  for (std::size_t i = nest.spatial.size(); i-- > 0 && !out;) {
-    if (nest.spatial[i].extent >= kLeastSide) out = Sides{i, i};
-  }
-  if (!out) return out;
-  for (std::size_t i = 0; i < nest.spatial.size(); ++i) {
-    if (i != out->columns &&
-        (out->rows == out->columns || nest.spatial[i].extent > nest.spatial[out->rows].extent))
-      out->rows = i;
-  }
-  if (out->rows == out->columns || nest.spatial[out->rows].extent < kLeastSide) return std::nullopt;
+
+std::int64_t length(const Nest& nest, const std::vector<std::size_t>& side) {
+  std::int64_t out = 1;
+  for (std::size_t i : side) out *= nest.spatial[i].extent;
   return out;
+}
+
+std::optional<Sides> sides_of(const Nest& nest) {
+  std::vector<std::vector<std::size_t>> kinds;
+  for (std::size_t i = nest.spatial.size(); i-- > 0;) {
+    const std::vector<bool>& moves = nest.spatial[i].moves;
+    if (nest.spatial[i].extent == 1 || std::count(moves.begin(), moves.end(), false) == 0) continue;
+    const auto same = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) {
+      return nest.spatial[kind[0]].moves == moves;
+    });
+    if (same == kinds.end()) kinds.push_back({i});
+    else same->push_back(i);
+  }
+  if (kinds.size() < 2) return std::nullopt;
+  const auto rows = std::max_element(
+      kinds.begin() + 1, kinds.end(),
+      [&](const auto& a, const auto& b) { return length(nest, a) < length(nest, b); });
+  if (length(nest, *rows) < kLeastSide || length(nest, kinds[0]) < kLeastSide) return std::nullopt;
+  return Sides{*rows, kinds[0]};
+}
+
+/// Threads and results of each along one side.
+struct Cut {
+  std::int64_t threads, each;
+};
+
+/// Of at most `most` along `extent`: powers of two; where these leave a remainder and `divisors`
+/// are wanted, the divisors that make the largest tile, unless that is less than half of theirs.
+Cut cut_of(std::int64_t extent, const Cut& most, bool divisors) {
+  Cut powers{std::min(most.threads, power_below(extent)), 1};
+  powers.each = std::min(most.each, power_below(extent / powers.threads));
+  if (!divisors || extent % (powers.threads * powers.each) == 0) return powers;
+  Cut best{1, 1};
+  for (std::int64_t threads = std::min(most.threads * 3 / 2, extent); threads > 0; --threads) {
+    if (extent % threads != 0) continue;
+    for (std::int64_t each = std::min(most.each, extent / threads); each > 0; --each) {
+      if (extent / threads % each == 0 && threads * each > best.threads * best.each)
+        best = {threads, each};
+    }
+  }
+  return 2 * best.threads * best.each < powers.threads * powers.each ? powers : best;
+}
+
+/// The loops of a side take what is left of `most`, as far as those inside them are covered; but
+/// for the innermost one only divisors.
+void cut_side(RegisterTile& tile, const Nest& nest, const std::vector<std::size_t>& side, Cut most,
+              bool divisors) {
+  for (std::size_t i : side) tile.threads[i] = tile.each[i] = 1;
+  for (std::size_t i : side) {
+    const std::int64_t extent = nest.spatial[i].extent;
+    const Cut cut = cut_of(extent, most, divisors);
+    if (i != side[0] && extent % (cut.threads * cut.each) != 0) return;
+    tile.threads[i] = cut.threads, tile.each[i] = cut.each;
+    most = {std::max<std::int64_t>(1, most.threads / cut.threads),
+            std::max<std::int64_t>(1, most.each / cut.each)};
+    if (cut.threads * cut.each != extent) return;
+  }
 }
 
 std::int64_t product_of(const std::vector<std::int64_t>& all) {
@@ -91,22 +142,15 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
   RegisterTile out;
   out.threads.assign(nest.spatial.size(), 1);
   out.each.assign(nest.spatial.size(), 1);
-  const std::int64_t m = nest.spatial[sides->rows].extent, n = nest.spatial[sides->columns].extent;
-  const std::int64_t batches = nest.results / (m * n);
   // The largest tile that gives processors one or two groups each; else the smallest.
-  struct Side {
-    std::int64_t threads, each;
-  };
-  constexpr Side kRows[] = {{16, 8}, {8, 8}, {8, 4}}, kColumns[] = {{16, 8}, {16, 4}, {16, 2}};
+  constexpr Cut kRows[] = {{16, 8}, {8, 8}, {8, 4}}, kColumns[] = {{16, 8}, {16, 4}, {16, 2}};
   for (std::size_t i = 0; i < std::size(kRows); ++i) {
-    const Side r = kRows[i], c = kColumns[i];
-    out.threads[sides->rows] = std::min(r.threads, power_below(m));
-    out.threads[sides->columns] = std::min(c.threads, power_below(n));
-    out.each[sides->rows] = std::min(r.each, power_below(m / out.threads[sides->rows]));
-    out.each[sides->columns] = std::min(c.each, power_below(n / out.threads[sides->columns]));
+    cut_side(out, nest, sides->rows, kRows[i], remainders);
+    cut_side(out, nest, sides->columns, kColumns[i], remainders);
     if (product_of(out.threads) > facts.threads()) continue;
-    const std::int64_t groups =
-        batches * ceil_div(m, r.threads * r.each) * ceil_div(n, c.threads * c.each);
+    std::int64_t groups = 1;
+    for (std::size_t k = 0; k < nest.spatial.size(); ++k)
+      groups *= ceil_div(nest.spatial[k].extent, out.threads[k] * out.each[k]);
     if (2 * groups >= 3 * facts.processors()) break;
   }
   if (product_of(out.threads) > facts.threads()) return std::nullopt;
@@ -121,15 +165,22 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
   out.ahead = facts.copies_ahead() ? 2 : 0;
   out.unroll = divides(nest, out);
   if (!out.unroll && !remainders) return std::nullopt;
+  // A copy of what lies within the edges is not proved to hold all that is read there.
+  out.shared = out.unroll;
   return out;
 }
 
 void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& facts,
                          const Questions& questions) {
   const auto sides = sides_of(nest);
+  const auto of_side = [&](std::size_t i) {
+    return std::count(sides->rows.begin(), sides->rows.end(), i) +
+               std::count(sides->columns.begin(), sides->columns.end(), i) >
+           0;
+  };
   std::int64_t threads = facts.threads(), results = kMostResults;
   for (std::size_t i = nest.spatial.size(); i-- > 0;) {
-    const bool side = i == sides->rows || i == sides->columns;
+    const bool side = of_side(i);
     const std::int64_t extent = nest.spatial[i].extent;
     if (extent == 1 || (!side && i + 2 < nest.spatial.size())) continue;
     const std::string k = std::to_string(i);
@@ -161,8 +212,29 @@ void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& fact
 
 namespace {
 
-void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Facts& facts,
-                std::optional<BlockRef> finish) {
+/// Elements that a thread copies at once, `most` at most, of runs of whole vectors: a vector with
+/// elements of two runs would be put together by reads that nothing runs beside.
+std::int64_t vector_of(const Schedule& sch, BlockRef copy, const std::vector<LoopRef>& axes,
+                       std::int64_t most) {
+  const ir::Buffer& from = schedule::find_block(sch.mod(), copy)->realize()->block->reads[0].buffer;
+  std::int64_t run = 1;
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    std::int64_t extent = 0, whole = 0;
+    if (!ir::is_const_int(schedule::find_loop(sch.mod(), axes[i])->loop()->extent, &extent))
+      return 1;
+    run *= extent;
+    const std::size_t axis = from->shape.size() - (axes.size() - i);
+    if (axes.size() > from->shape.size() || !ir::is_const_int(from->shape[axis], &whole) ||
+        whole != extent)
+      break;
+  }
+  return std::gcd(run, most);
+}
+
+/// Bytes of shared memory that the steps ask for.
+std::int64_t take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Facts& facts,
+                        std::optional<BlockRef> finish) {
+  std::int64_t bytes = 0;
   const BlockRef block = nest.block;
   const std::size_t operands = nest.node->reads.size();
   if (finish) sch.set_scope(block, 0, "local");
@@ -187,18 +259,28 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
   sch.bind(together, "threadIdx.x");
   sch.reverse_compute_at(store, together);
   if (d.shared) {
+    std::vector<BlockRef> copies;
     for (std::size_t i = 0; i < operands; ++i) {
       // Other readers of the operand are outside of this tile: the copy is for this block alone.
-      const BlockRef copy = sch.cache_read(block, static_cast<std::int64_t>(i), "shared", {block});
-      sch.compute_at(copy, step, true);
+      copies.push_back(sch.cache_read(block, static_cast<std::int64_t>(i), "shared", {block}));
+      sch.compute_at(copies.back(), step, true);
+    }
+    // Cut after all are in place: what a cut copy covers is harder to prove.
+    for (std::size_t i = 0; i < operands; ++i) {
+      const BlockRef copy = copies[i];
       const std::vector<LoopRef> all = sch.get_loops(copy);
       const auto from = std::find(all.begin(), all.end(), step);
       const std::vector<LoopRef> axes(from + 1, all.end());
+      const std::int64_t vector = vector_of(sch, copy, axes, d.vector);
       const LoopRef fetch = axes.size() > 1 ? sch.fuse(axes) : axes[0];
+      std::int64_t elements = 0;
+      if (!ir::is_const_int(schedule::find_loop(sch.mod(), fetch)->loop()->extent, &elements))
+        elements = facts.shared_bytes();
+      bytes += (d.ahead + 1) * elements * nest.node->reads[i].buffer->dtype.total_bytes();
       const auto cut =
-          sch.split(fetch, {std::nullopt, factor(product_of(d.threads)), factor(d.vector)});
+          sch.split(fetch, {std::nullopt, factor(product_of(d.threads)), factor(vector)});
       sch.bind(cut[1], "threadIdx.x");
-      if (d.vector > 1) sch.vectorize(cut[2]);
+      if (vector > 1) sch.vectorize(cut[2]);
     }
   }
   if (d.unroll && product_of(d.terms) * product_of(d.each) <= kMostUnrolled)
@@ -213,6 +295,7 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
     if (facts.copies_ahead())
       sch.annotate(step, "software_pipeline_async_stages", std::move(copies));
   }
+  return bytes;
 }
 
 }  // namespace
@@ -220,9 +303,18 @@ void take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Fa
 bool schedule_gemm_registers(Schedule& sch, const Nest& nest, const RegisterTile& tile,
                              const Facts& facts, std::optional<BlockRef> finish) {
   const Schedule before = sch;
-  if (finish && attempt([&] { take_steps(sch, nest, tile, facts, finish); })) return true;
+  RegisterTile fits = tile;
+  auto taken = [&](std::optional<BlockRef> with) {
+    // Windows of ragged images may reach further than shared memory does.
+    while (take_steps(sch, nest, fits, facts, with) > facts.shared_bytes()) {
+      sch = before;
+      if (fits.ahead > 0) --fits.ahead;
+      else fits.shared = false;
+    }
+  };
+  if (finish && attempt([&] { taken(finish); })) return true;
   sch = before;
-  take_steps(sch, nest, tile, facts, std::nullopt);
+  taken(std::nullopt);
   return false;
 }
 

@@ -18,8 +18,9 @@ struct RegisterTile {
   bool shared = true, unroll = true;
 };
 
-/// `remainders`: tiles may reach beyond the extents, under a condition in every multiplication,
-/// which compilers take long for; otherwise absent where the tile does not divide.
+/// `remainders`: where powers of two do not divide the extents, tiles of other divisors, or ones
+/// that reach beyond the extents, under a condition in every multiplication; otherwise absent
+/// there.
 std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& facts,
                                                  bool remainders = false);
 /// The decisions as questions.

@@ -149,18 +149,12 @@ double gemm_time(const GemmMachine& machine, const GemmShape& shape, const GemmD
 
 namespace {
 
-struct Choice {
-  GemmDecisions best;
-  double least = -1;
-};
-
-void consider_tiles(const GemmMachine& machine, const GemmShape& given, bool turn, Choice& out) {
+/// Calls `consider` with tiles and their expected times; those whose multiplications alone take
+/// `least` (below 0: without a limit) are left out.
+template <typename Consider>
+void each_tile(const GemmMachine& machine, const GemmShape& given, bool turn, const double& least,
+               const Consider& consider) {
   const GemmShape shape = turn ? turned(given) : given;
-  auto consider = [&](const GemmDecisions& d) {
-    if (d.slots < 2) return;
-    const double time = gemm_time(machine, given, d) * (turn ? kTurned : 1);
-    if (out.least < 0 || time < out.least) out.least = time, out.best = d;
-  };
   const std::int64_t steps = ceil_div(shape.k, shape.step());
   const std::int64_t least_steps = shape.pieces ? 1 : 4;  // of a part
   for (std::int64_t rows = shape.most_rows; rows >= 64; rows -= 64) {
@@ -194,11 +188,11 @@ void consider_tiles(const GemmMachine& machine, const GemmShape& given, bool tur
         for (; d.parts <= (shape.divisible ? blocks : 1);
              d.parts += std::max<std::int64_t>(1, d.parts / 4)) {
           if (d.parts > 1 && (tiles * d.parts > blocks || steps < d.parts * least_steps)) break;
-          // Multiplications alone may take longer than all of the best so far.
+          if (d.slots < 2) continue;
           const std::int64_t in_turn =
               ceil_div(tiles * d.parts, blocks) * ceil_div(steps, d.parts) * shape.products();
-          const double least = static_cast<double>(in_turn) * sums_time(machine, shape, d);
-          if (out.least < 0 || least < out.least) consider(d);
+          if (least < 0 || static_cast<double>(in_turn) * sums_time(machine, shape, d) < least)
+            consider(d, gemm_time(machine, given, d) * (turn ? kTurned : 1));
         }
       }
     }
@@ -208,10 +202,27 @@ void consider_tiles(const GemmMachine& machine, const GemmShape& given, bool tur
 }  // namespace
 
 GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape) {
-  Choice out;
-  consider_tiles(machine, shape, false, out);
-  if (shape.divisible && shape.turns) consider_tiles(machine, shape, true, out);
-  return out.best;
+  GemmDecisions best;
+  double least = -1;
+  auto consider = [&](const GemmDecisions& d, double time) {
+    if (least < 0 || time < least) least = time, best = d;
+  };
+  each_tile(machine, shape, false, least, consider);
+  if (shape.divisible && shape.turns) each_tile(machine, shape, true, least, consider);
+  return best;
+}
+
+std::vector<GemmDecisions> gemm_options(const GemmMachine& machine, const GemmShape& shape) {
+  std::vector<std::pair<double, GemmDecisions>> all;
+  auto consider = [&](const GemmDecisions& d, double time) { all.emplace_back(time, d); };
+  const double unlimited = -1;
+  each_tile(machine, shape, false, unlimited, consider);
+  if (shape.divisible && shape.turns) each_tile(machine, shape, true, unlimited, consider);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<GemmDecisions> out;
+  for (const auto& [time, d] : all) out.push_back(d);
+  return out;
 }
 
 }  // namespace weft::rules

@@ -4,6 +4,7 @@
 // machine and the product's sizes (docs/design/rules.md).
 
 #include <cstdint>
+#include <vector>
 
 #include "weft/rules/facts.h"
 
@@ -63,6 +64,7 @@ struct GemmDecisions {
   std::int64_t cluster_columns = 1;        // blocks beside one another that share a's
   bool turned = false;  // rows of tiles lie along n, columns, of finer steps, along m
   std::int64_t cluster_blocks() const { return cluster * cluster_columns; }
+  bool operator==(const GemmDecisions&) const = default;
 };
 
 /// Slots that fit in shared memory beside what the result is staged in; at most 8.
@@ -76,5 +78,7 @@ double gemm_time(const GemmMachine& machine, const GemmShape& shape, const GemmD
 
 /// The decisions of least expected time.
 GemmDecisions choose_gemm(const GemmMachine& machine, const GemmShape& shape);
+/// All decisions, those of least expected time first.
+std::vector<GemmDecisions> gemm_options(const GemmMachine& machine, const GemmShape& shape);
 
 }  // namespace weft::rules

@@ -38,6 +38,12 @@ struct Rule {
   void (*apply)(Schedule& sch, const Nest& nest, const Asked& asked);
 };
 
+/// Products whose extents tiles do not divide have a rule of their own; other sums that share
+/// operands (convolutions) take what tiles there are.
+std::optional<RegisterTile> register_tile(const Nest& nest, const Facts& facts, bool open) {
+  return match_gemm_registers(nest, facts, open || !match_product_tile(nest, facts));
+}
+
 constexpr Rule kRules[] = {
     {"gemm_tensor_core",
      [](const Nest& nest, const Facts& facts, bool) {
@@ -69,10 +75,10 @@ constexpr Rule kRules[] = {
      }},
     {"gemm_registers",
      [](const Nest& nest, const Facts& facts, bool open) {
-       return match_gemm_registers(nest, facts, open) || match_product_tile(nest, facts);
+       return register_tile(nest, facts, open) || match_product_tile(nest, facts);
      },
      [](Schedule& sch, const Nest& nest, const Asked& asked) {
-       auto tile = match_gemm_registers(nest, asked.facts, asked.questions.open());
+       auto tile = register_tile(nest, asked.facts, asked.questions.open());
        if (!tile) {
          const auto any = match_product_tile(nest, asked.facts);
          *asked.inside = schedule_product(sch, nest, *any, asked.finish);

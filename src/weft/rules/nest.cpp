@@ -153,7 +153,8 @@ Nest read_nest(const Schedule& sch, BlockRef block, const Sizes& sizes) {
     loop.every = true;
     for (std::size_t a = 0; a < accesses.at.size(); ++a) {
       const Expr& at = accesses.at[a];
-      if (!uses_var(at, l->var.get())) continue;
+      loop.moves.push_back(uses_var(at, l->var.get()));
+      if (!loop.moves.back()) continue;
       const std::int64_t step = std::abs(estimate(at, sizes, &next) - estimate(at, sizes, &origin));
       loop.every &= step == 1;
       if (out.streams && !streams[a]) continue;  // read again and again

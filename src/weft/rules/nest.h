@@ -22,6 +22,7 @@ struct NestLoop {
   /// accesses have distance 1.
   std::int64_t step = 0;
   bool every = false;
+  std::vector<bool> moves;  // whether each element that is read, in the body's order, moves with it
 };
 
 struct Nest {

@@ -105,12 +105,13 @@ std::int64_t stages_of(const Facts& facts, const RatedTile& tile, std::int64_t e
   return std::clamp<std::int64_t>((facts.shared_bytes() - 1024) / bytes, 0, most);
 }
 
-TileChoice choose_tile(const Facts& facts, std::int64_t element_bytes, const ProductSize& size,
-                       TileReads reads, bool instruction, bool whole) {
+namespace {
+
+/// Calls `consider` with each choice.
+template <typename Consider>
+void each_choice(const Facts& facts, std::int64_t element_bytes, const ProductSize& size,
+                 TileReads reads, bool instruction, bool whole, const Consider& consider) {
   const std::span<const RatedTile> all = rated_tiles(element_bytes, instruction);
-  TileChoice best{all.size() - 1, 1, 1};
-  best.stages = std::max<std::int64_t>(1, stages_of(facts, all.back(), element_bytes));
-  double least = -1;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const RatedTile& t = all[i];
     const std::int64_t stages = stages_of(facts, t, element_bytes);
@@ -129,15 +130,35 @@ TileChoice choose_tile(const Facts& facts, std::int64_t element_bytes, const Pro
                                                                std::min<std::int64_t>(room, 512));
     for (std::int64_t parts = 1;;
          parts = std::min(parts + std::max<std::int64_t>(1, parts / 2), most)) {
-      const double clocks = expected_clocks(facts, t, element_bytes, size, parts, reads);
-      if (least < 0 || clocks < least) {
-        least = clocks;
-        best = {i, parts, stages, clocks};
-      }
+      consider(TileChoice{i, parts, stages,
+                          expected_clocks(facts, t, element_bytes, size, parts, reads)});
       if (parts == most) break;
     }
   }
+}
+
+}  // namespace
+
+TileChoice choose_tile(const Facts& facts, std::int64_t element_bytes, const ProductSize& size,
+                       TileReads reads, bool instruction, bool whole) {
+  const std::span<const RatedTile> all = rated_tiles(element_bytes, instruction);
+  TileChoice best{all.size() - 1, 1, 1};
+  best.stages = std::max<std::int64_t>(1, stages_of(facts, all.back(), element_bytes));
+  bool any = false;
+  each_choice(facts, element_bytes, size, reads, instruction, whole, [&](const TileChoice& c) {
+    if (!any || c.clocks < best.clocks) any = true, best = c;
+  });
   return best;
+}
+
+std::vector<TileChoice> tile_options(const Facts& facts, std::int64_t element_bytes,
+                                     const ProductSize& size, TileReads reads, bool instruction) {
+  std::vector<TileChoice> out;
+  each_choice(facts, element_bytes, size, reads, instruction, false,
+              [&](const TileChoice& c) { out.push_back(c); });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const TileChoice& a, const TileChoice& b) { return a.clocks < b.clocks; });
+  return out;
 }
 
 }  // namespace weft::rules

@@ -4,6 +4,7 @@
 // share it, and into how many parts the summed extent is cut.
 
 #include <span>
+#include <vector>
 
 #include "weft/rules/product_tile.h"
 
@@ -54,6 +55,10 @@ struct TileChoice {
 /// The tile and parts of least expected time on this machine. `whole`: one part.
 TileChoice choose_tile(const Facts& facts, std::int64_t element_bytes, const ProductSize& size,
                        TileReads reads, bool instruction = false, bool whole = false);
+/// All choices, those of least expected time first.
+std::vector<TileChoice> tile_options(const Facts& facts, std::int64_t element_bytes,
+                                     const ProductSize& size, TileReads reads,
+                                     bool instruction = false);
 /// Versions of the tiles that fit: one more than copies in flight.
 std::int64_t stages_of(const Facts& facts, const RatedTile& tile, std::int64_t element_bytes);
 

@@ -383,6 +383,7 @@ bool schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& d, 
   // Before results are cut: that the parts are finished is proved of whole loops.
   bool inside = false;
   if (d.parts > 1) {
+    sch.get_loops(block);  // so that the trace knows the loops that are read from the tree
     const Nest rest = read_nest(sch, block, sizes);
     // The vector of results stays one.
     auto join = match_reduce(rest, facts, d.columns ? d.vector : 0);

@@ -46,6 +46,29 @@ std::string_view statement_name(StmtKind kind) {
   return "a statement";
 }
 
+/// Iterators count from 0, as targets do, where their starts are known.
+void count_from_zero(Leaf& leaf) {
+  Ref<BlockNode> copy;
+  VarMap moved;
+  for (std::size_t k = 0; k < leaf.block->iters.size(); ++k) {
+    const IterVar& old = leaf.block->iters[k];
+    const auto* min = as<IntImmNode>(arith::simplify(old.dom.min));
+    if (!min || min->value == 0) continue;
+    if (!copy) copy = edit(leaf.block);
+    IterVar& fresh = copy->iters[k];
+    fresh.var = make_var(old.var->name, old.var->dtype);
+    fresh.dom.min = make_int(0, old.var->dtype);
+    const Expr start = make_int(min->value, old.var->dtype);
+    moved[old.var.get()] = fresh.var + start;
+    leaf.iter_values[k] = arith::simplify(leaf.iter_values[k] - start);
+  }
+  if (!copy) return;
+  copy->body = substitute(copy->body, moved);
+  if (copy->init) copy->init = substitute(copy->init, moved);
+  copy->reads.clear(), copy->writes.clear();  // they name the old iterators; nobody asks for them
+  leaf.block = copy;
+}
+
 class Collector {
  public:
   explicit Collector(std::vector<Buffer>* temporaries) : temporaries_(temporaries) {}
@@ -108,6 +131,7 @@ class Collector {
     for (const Expr& v : r->iter_values) values.push_back(substitute(v, outer_));
     if (is_leaf(block)) {
       leaves.push_back({block, loops_, std::move(values), conditions_});
+      count_from_zero(leaves.back());
     } else {
       if (block->init)
         refuse("init", cat("block ", block->name, " holds blocks and an init"),

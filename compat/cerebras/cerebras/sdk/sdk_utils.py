@@ -6,9 +6,13 @@ from __future__ import annotations
 import numpy as np
 
 
-def memcpy_view(arr: np.ndarray, dtype) -> np.ndarray:
-    """`arr` of 32-bit words seen as `dtype`: the words themselves, or their low halves (bytes) for 16-bit (8-bit) types."""
-    dtype = np.dtype(dtype)
+def memcpy_view(arr: np.ndarray, datatype=None, *, dtype=None) -> np.ndarray:
+    """`arr` of 32-bit words seen as `datatype`: the words themselves, or their low halves (bytes) for 16-bit (8-bit) types."""
+    if datatype is None and dtype is None:
+        raise TypeError(
+            "memcpy_view wants the type of the elements: memcpy_view(words, np.float16)"
+        )
+    dtype = np.dtype(dtype if datatype is None else datatype)
     if arr.dtype.itemsize != 4:
         raise ValueError(f"memcpy_view wants 32-bit words, not {arr.dtype}")
     if dtype.itemsize == 4:
@@ -20,10 +24,19 @@ def memcpy_view(arr: np.ndarray, dtype) -> np.ndarray:
     )
 
 
-def input_array_to_u32(np_arr: np.ndarray, sentinel: int | None, fast_dim_sz: int) -> np.ndarray:
+def input_array_to_u32(
+    np_arr: np.ndarray | None = None,
+    sentinel: int | None = None,
+    fast_dim_sz: int = 1,
+    *,
+    arr: np.ndarray | None = None,
+) -> np.ndarray:
     """16-bit values in the low halves of 32-bit words; with a sentinel the high halves count the elements of
     each run of `fast_dim_sz`, and 32-bit values pass as they are."""
-    flat = np.ascontiguousarray(np_arr).ravel()
+    given = np_arr if arr is None else arr  # programs say np_arr, the reference of SDK 2.10 arr
+    if given is None:
+        raise TypeError("input_array_to_u32 wants an array: input_array_to_u32(x, sentinel, size)")
+    flat = np.ascontiguousarray(given).ravel()
     if flat.dtype.itemsize == 4:
         return flat.view(np.uint32).copy()
     if flat.dtype.itemsize != 2:
@@ -36,15 +49,16 @@ def input_array_to_u32(np_arr: np.ndarray, sentinel: int | None, fast_dim_sz: in
     return words
 
 
-def calculate_cycles(timestamps) -> int:
+def calculate_cycles(timestamp_buf) -> int:
     """Cycles between two 48-bit time stamps: six 16-bit words (alone, or in the low halves of 32-bit words, or
     packed by two into three words), start low to high, then end."""
-    if np.asarray(timestamps).dtype.itemsize == 4 and np.size(timestamps) == 3:
+    timestamps = np.asarray(timestamp_buf)
+    if timestamps.dtype.itemsize == 4 and timestamps.size == 3:
         timestamps = np.ascontiguousarray(timestamps).view(np.uint16)  # two 16-bit words in each
     t = (
-        np.asarray(timestamps).view(np.uint16)
-        if np.asarray(timestamps).dtype.itemsize == 2
-        else np.asarray(timestamps).astype(np.uint64)
+        timestamps.view(np.uint16)
+        if timestamps.dtype.itemsize == 2
+        else timestamps.astype(np.uint64)
     )
     t = [int(v) for v in np.ravel(t)[:6]]
     start = t[0] | t[1] << 16 | t[2] << 32

@@ -97,9 +97,10 @@ class Call:
         op.inputs = found_inputs
         fakes = _shapes(op)
         op.several = isinstance(fakes, (tuple, list))
+        wanted = _output_mask(target, args, kwargs)
         op.outputs = [
-            None if f is None else Value(next(number), f, op)
-            for f in (fakes if op.several else [fakes])
+            None if f is None or not (wanted is None or wanted[i]) else Value(next(number), f, op)
+            for i, f in enumerate(fakes if op.several else [fakes])
         ]
         self.read = [i for i, v in enumerate(op.inputs) if v.constant is None]
         # Results without elements need no rule.
@@ -171,6 +172,14 @@ class Call:
         device = _names.device_at(self.index)
         x = weft.empty(tuple(v.fake.shape), dtype=DTYPES[v.fake.dtype], device=device)
         return _memory.tensor_of(x, v.fake, self.index)
+
+
+def _output_mask(target, args, kwargs):
+    """Which results of a gradient's operator are asked for, where it is told; torch's shapes do not always say."""
+    for i, argument in enumerate(target._schema.arguments):
+        if argument.name == "output_mask":
+            return args[i] if i < len(args) else kwargs.get("output_mask")
+    return None
 
 
 def _shapes(op):

@@ -62,17 +62,23 @@ def _better(best, found, tap, code):
 
 class _Largest:
     """The largest of each window and a number that says which element it is: the views of the taps are compared one by one,
-    as many in one kernel as it reads arrays."""
+    as many in one kernel as it reads arrays, or as the machine has room for."""
 
     _MOST = 8  # views; beside them a kernel reads the best so far, its number and `base`
 
     def __init__(self, x, shape, numbers, start, base=None):
         """numbers: of the taps; start: those of windows in which nothing is larger than minus infinity; base: added at the end."""
-        self.start, self.base, self.plans = start, base, []
-        view, code = (str(x.dtype), shape), ("int64", shape)
-        for first in range(0, len(numbers), self._MOST):
-            chunk = numbers[first : first + self._MOST]
-            last = first + self._MOST >= len(numbers) and base is not None
+        self.start, self.base, self.numbers = start, base, numbers
+        self.shape, self.most = shape, self._MOST
+        self._make(x)
+
+    def _make(self, x):
+        self.plans = []
+        view, code = (str(x.dtype), self.shape), ("int64", self.shape)
+        start, base, most = self.start, self.base, self.most
+        for first in range(0, len(self.numbers), most):
+            chunk = self.numbers[first : first + most]
+            last = first + most >= len(self.numbers) and base is not None
             before = [view, code] if first else [("int64", tuple(start.shape))]
             after = [("int64", tuple(base.shape))] if last else []
             kinds = [view] * len(chunk) + before + after
@@ -81,14 +87,24 @@ class _Largest:
             best = every[len(chunk)] if first else number(-math.inf, every[0])
             for tap, n in zip(every, chunk):
                 best, found = _better(best, found, tap, n)
-            found = spread(add(found, every[-1]) if last else found, shape)
+            found = spread(add(found, every[-1]) if last else found, self.shape)
             self.plans.append(_core.FusedPlan([best, found], False, x))
 
     def __call__(self, views):
-        found = [self.start]
+        while True:
+            try:
+                return self._run(views)
+            except _core.Error:
+                if self.most == 1:
+                    raise
+                self.most //= 2
+                self._make(views[0])
+
+    def _run(self, views):
+        found, most = [self.start], self.most
         for i, plan in enumerate(self.plans):
             last = [self.base] if plan is self.plans[-1] and self.base is not None else []
-            found = plan.run([*views[i * self._MOST : (i + 1) * self._MOST], *found, *last])
+            found = plan.run([*views[i * most : (i + 1) * most], *found, *last])
         return found
 
 

@@ -31,6 +31,9 @@ const Frame& frame_of(std::int16_t table) {
   using T = KernelEntry;
   static const Frame row = {"int64_t n, const void* const* in, void* out",
                             {{"n", "n"}, {"a0", "in[0]"}, {"a1", "in[1]"}, {"out", "out"}}};
+  static const Frame three = {
+      "int64_t n, const void* const* in, void* out",
+      {{"n", "n"}, {"a0", "in[0]"}, {"a1", "in[1]"}, {"a2", "in[2]"}, {"out", "out"}}};
   static const Frame into = {"int64_t n, const void* in, void* acc",
                              {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}};
   static const Frame four = {"int64_t n, const void* const* in, void* acc",
@@ -48,9 +51,8 @@ const Frame& frame_of(std::int16_t table) {
       {T::elementwise, row},
       {T::known, row},
       {T::normal_pairs, row},
-      {T::plane,
-       {"int64_t n, const void* const* in, void* out",
-        {{"n", "n"}, {"a0", "in[0]"}, {"a1", "in[1]"}, {"a2", "in[2]"}, {"out", "out"}}}},
+      {T::plane, three},
+      {T::polynomial, three},
       {T::reduce, into},
       {T::accumulate, into},
       {T::fold, four},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evenly spaced numbers, rows of products, pairs of normal numbers.
+// Evenly spaced numbers, rows of products, pairs of normal numbers, parts of polynomials.
 
 #include "weft/elements/complex_row.h"
 #include "weft/elements/row_ir.h"
@@ -58,6 +58,24 @@ ir::PrimFunc add_products_function(Elem e) {
   }));
 }
 
+/// out[i] = a0[i] times a1[i] plus a number, `count` times.
+ir::PrimFunc polynomial_function(Elem e, std::int64_t count) {
+  Program p;
+  ir::Buffer start = p.buffer("a0", e), at = p.buffer("a1", e),
+             numbers = p.buffer("a2", e, number(count)), out = p.buffer("out", e);
+  std::vector<Expr> loads;
+  for (std::int64_t k = 0; k < count; ++k) loads.push_back(ir::load(numbers, {number(k)}));
+  return p.finish(with_values(loads, [&](const std::vector<Expr>& c) {
+    return vectors("i", p.n, [&](const Expr& i) {
+      return with_value("t", ir::load(at, {i}), [&](const Expr& t) {
+        Expr total = ir::load(start, {i});
+        for (const Expr& v : c) total = total * t + v;
+        return ir::store(out, total, {i});
+      });
+    });
+  }));
+}
+
 /// Box and Muller's method: a radius from one number of a pair, an angle from the other.
 ir::PrimFunc normal_pairs_function() {
   Program p;
@@ -102,6 +120,10 @@ std::vector<Kernel> loop_kernels() {
     if (real)
       add(T::steps, e, "steps", steps_function(e),
           "int64_t n, int64_t first, double start, double step, void* out");
+    for (int row = 0; real && row < kPolynomials; ++row) {
+      out.push_back({entry(T::polynomial, row, e), cat("w_polynomial_", row, "_", name_of(e)),
+                     polynomial_function(e, std::int64_t{1} << row)});
+    }
     if (!is_real_float(e))
       add(T::add_products, e, "add_products", add_products_function(e),
           "int64_t n, const void* x, const void* in, void* acc");

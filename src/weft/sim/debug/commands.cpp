@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "weft/sim/debug/debugger.h"
 
@@ -169,8 +170,10 @@ bool Debugger::step(Arguments& a, Go how) {
                 cat(machine_->unit_name(go_unit_), " is not inside a function that returns"))
         .help("continue, or break at a line");
   if (how == Go::cycles) {
-    go_cycle_ = std::max(cycle_, state.cycle) + go_count_;
-    if (a.unit < 0) go_unit_ = -1, go_cycle_ = cycle_ + go_count_;
+    // A number beyond all cycles is the end.
+    const std::int64_t from = a.unit < 0 ? cycle_ : std::max(cycle_, state.cycle);
+    if (a.unit < 0) go_unit_ = -1;
+    go_cycle_ = from + std::min(go_count_, std::numeric_limits<std::int64_t>::max() - from);
   }
   go_ = how;
   return true;
@@ -364,9 +367,10 @@ Debugger::Selection Debugger::select(std::string_view text, std::int64_t unit) c
       s.count = number(range.substr(colon + 1), s.datum->count) - s.first;
     }
   }
-  if (s.count < 1 || s.first + s.count > s.datum->count)
+  // In this order no sum of two numbers of the user overflows.
+  if (s.count < 1 || s.first >= s.datum->count || s.count > s.datum->count - s.first)
     throw Error(ErrorKind::index, "debug.range",
-                cat("elements ", s.first, " to ", s.first + s.count - 1, " of ", s.datum->name))
+                cat("elements ", s.first, " to ", s.first + (s.count - 1), " of ", s.datum->name))
         .note(cat("it has ", s.datum->count, " of type ", to_string(s.datum->type)));
   if (s.count > kMostElements) {
     if (ranged)
@@ -432,7 +436,8 @@ bool Debugger::list(Arguments& a) {
                     cat("no code comes from a file \"", given, "\""))
             .note(cat("files with code: ", files.empty() ? "none" : join(files)));
     }
-    list_line_ = static_cast<int>(a.integer(digits, 1));
+    // No file has more lines.
+    list_line_ = static_cast<int>(std::min<std::int64_t>(a.integer(digits, 1), 1 << 30));
     if (colon == text.npos) {
       const UnitState state = machine_->unit_state(unit_);
       if (state.place) list_file_ = machine_->source(*state.place).file;

@@ -185,7 +185,14 @@ Json call_runtime(SdkRuntime& rt, const std::string& method, const Json& a, void
     out["offset_y"] = l.offset_y;
     out["arch"] = l.arch == Arch::wse2 ? "wse2" : "wse3";
     Json ports = Json::array();
-    for (const PortStream& p : l.ports) ports.push_back(p.name);
+    for (const PortStream& p : l.ports) {
+      Json port = Json::object();
+      port["name"] = p.name;
+      port["color"] = static_cast<int>(p.color);
+      port["x"] = l.offset_x + p.x;
+      port["y"] = l.offset_y + p.y;
+      ports.push_back(port);
+    }
     out["ports"] = ports;
     return out;
   }

@@ -307,6 +307,22 @@ void Fabric::check_output_queue(const Pe& pe, std::uint8_t queue, std::uint8_t c
 
 namespace {
 
+/// SDK 2.10: 16-bit elements travel two in a wavelet, unless one of the operation's descriptors
+/// says otherwise or needs the high half for an index.
+void pair_halves(Running& run) {
+  constexpr std::uint8_t kAlone = Dsd::kSimdOff | Dsd::kIndexOffset | Dsd::kControl;
+  bool pairs = true;
+  for (const Cursor* c : {&run.dst, &run.a, &run.b}) {
+    if (c->kind == Cursor::fabin || c->kind == Cursor::fabout)
+      pairs = pairs && !(c->flags & kAlone);
+  }
+  for (Cursor* c : {&run.dst, &run.a, &run.b}) {
+    if ((c->kind != Cursor::fabin && c->kind != Cursor::fabout) || c->bytes != 2) continue;
+    c->flags = static_cast<std::uint8_t>(pairs ? c->flags | Dsd::kSimd32
+                                               : c->flags & ~unsigned{Dsd::kSimd32});
+  }
+}
+
 /// Whether what the two sources read in a cycle lies in a common bank. A PE's memory has 8 banks
 /// of 16 bits, the last address bits choose one. An operation of several elements a cycle reads
 /// that many neighbours of each source: two sources of 16 bytes always meet. The sources keep
@@ -454,6 +470,7 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
         span(pe, static_cast<std::uint16_t>(k.regs[f.reg + op.scalar.index]), info.src_bytes),
         info.src_bytes);
   if (op.index_reg != kNone16) run.index = static_cast<std::uint16_t>(k.regs[f.reg + op.index_reg]);
+  if (pe.program->pairs) pair_halves(run);
   if ((run.dst.flags | run.a.flags | run.b.flags) & Dsd::kIndexOffset) {
     for (Cursor* c : {&run.dst, &run.a, &run.b}) {
       if ((c->kind == Cursor::mem || c->kind == Cursor::mem4) && (c->flags & Dsd::kIndexOffset))
@@ -463,7 +480,12 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   if (options_.check_bounds && !run.endless) {
     for (const Cursor* c : {&run.dst, &run.a, &run.b}) check_operand(pe, *c, op, run.left);
   }
-  bool fabric = is_fabric(run.dst) || is_fabric(run.a) || is_fabric(run.b);
+  // A synchronous operation that a FIFO suspends has its elements one by one, too.
+  const bool waits =
+      !run.settings.async && (fifo_action(pe, run.dst, true) == FifoAction::suspend ||
+                              fifo_action(pe, run.a, false) == FifoAction::suspend ||
+                              fifo_action(pe, run.b, false) == FifoAction::suspend);
+  bool fabric = is_fabric(run.dst) || is_fabric(run.a) || is_fabric(run.b) || waits;
   auto save = [&](const Operand& o, const Cursor& c) {
     if (o.kind != Operand::dsr) return;
     Dsr& r = k.dsrs[static_cast<std::size_t>(o.file) * 32u + (o.index & 31u)];
@@ -481,7 +503,8 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
     save(op.dst, run.dst);
     save(op.src0, run.a);
     save(op.src1, run.b);
-    if (insn.a != kNone16) k.regs[f.reg + insn.a] = done == want;
+    const bool ended = done == want || held_by_fifo(pe, run, clock(pe)) == FifoAction::terminate;
+    if (insn.a != kNone16) k.regs[f.reg + insn.a] = ended;
     complete(pe, run.settings.done, now);
     return true;
   }

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,8 @@ class Fabric {
   void settle();
   /// Where everything that waits waits: one line per PE and reason, at most `limit` lines.
   std::vector<std::string> waiting(std::size_t limit = 64) const;
+  /// Whether, where nothing moves any more, a task waits for a microthread that an operation holds.
+  bool jammed() const;
   /// A fault that says the fabric is stuck, with all waiting PEs.
   Error deadlock(std::string_view code, std::string message) const;
   /// To be called with what deadlock() has given, complete, before it is thrown; for the debugger.
@@ -279,6 +282,10 @@ class Fabric {
   bool continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next);
   /// From when on one more element can pass `c`; negative when something else must happen first.
   Cycle cursor_time(Pe& pe, Cursor& c, bool output, Cycle now);
+  FifoAction fifo_action(const Pe& pe, const Cursor& c, bool output) const;
+  /// The action of the FIFO that is empty or full, if that is all the operation waits for.
+  std::optional<FifoAction> held_by_fifo(Pe& pe, Running& run, Cycle now);
+  bool ends_at_fifo(Worker& w, Pe& pe, Running& run, Cycle now);
   bool cursor_ready(Pe& pe, Cursor& c, bool output, Cycle now, Cycle& next) {
     Cycle t = cursor_time(pe, c, output, now);
     if (t >= 0 && (t <= now || !options_.timed)) return true;

@@ -378,6 +378,15 @@ std::vector<std::string> Fabric::waiting(std::size_t limit) const {
   return out;
 }
 
+bool Fabric::jammed() const {
+  return std::any_of(pes_.begin(), pes_.end(), [](const auto& slot) {
+    const Pe* pe = slot.load();
+    if (!pe || !pe->core || pe->main != MainState::running) return false;
+    const std::uint8_t unit = pe->core->wanted;
+    return unit != kNone8 && (pe->live_ops >> unit & 1u);
+  });
+}
+
 Error Fabric::deadlock(std::string_view code, std::string message) const {
   sim::FaultPlace place;
   place.unit = "fabric";

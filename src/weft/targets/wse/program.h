@@ -136,6 +136,7 @@ struct Dsd {
     kControlTransform = 16,
     kZeroFirst = 32,
     kZeroSecond = 64,
+    kSimdOff = 128,  // fabric: one 16-bit element per wavelet
   };
   DsdKind kind = DsdKind::none;
   std::uint8_t flags = 0;
@@ -245,11 +246,20 @@ struct DsrLoad {
   OpSettings settings;
 };
 
+/// What an operation does that finds a FIFO empty or full.
+enum class FifoAction : std::uint8_t {
+  test_or_suspend,  // a synchronous one ends and gives false, others wait
+  terminate,        // ends and gives true
+  suspend,          // waits
+  fault,
+};
+
 struct Fifo {
   std::uint16_t base = 0, bytes = 0;  // circular buffer in memory
   std::uint8_t elem_bytes = 4;        // of the buffer's element type
   Completion on_push, on_pop;         // activate_push / activate_pop
   Priority priority = Priority::unset;
+  FifoAction on_empty = FifoAction::test_or_suspend, on_full = FifoAction::test_or_suspend;
 };
 
 // ---------------------------------------------------------------- programs
@@ -378,6 +388,8 @@ struct Program {
   std::vector<Symbol> symbols;
   std::vector<ExportBinding> exports;
   std::uint8_t fp16 = static_cast<std::uint8_t>(Ty::f16);
+  bool pairs =
+      false;  // SDK 2.10: a wavelet carries two 16-bit elements unless a descriptor says no
 };
 
 // ---------------------------------------------------------------- layout

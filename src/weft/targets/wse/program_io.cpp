@@ -76,7 +76,7 @@ void fields(A& a, DsrLoad& v) {
 }
 template <typename A>
 void fields(A& a, Fifo& v) {
-  all(a, v.base, v.bytes, v.elem_bytes, v.on_push, v.on_pop, v.priority);
+  all(a, v.base, v.bytes, v.elem_bytes, v.on_push, v.on_pop, v.priority, v.on_empty, v.on_full);
 }
 template <typename A>
 void fields(A& a, Function& v) {
@@ -133,7 +133,7 @@ void fields(A& a, Program& v) {
   all(a, v.name, v.files, v.strings, v.constants, v.functions, v.dsds, v.bulks, v.maps, v.dsr_loads,
       v.initial_dsrs, v.fifos, v.tasks, v.states, v.queues, v.routes, v.teardown_handlers,
       v.empty_handlers, v.registers, v.start_config, v.post_out, v.post_in, v.control_stride,
-      v.image, v.data_bytes, v.code_bytes, v.symbols, v.exports, v.fp16);
+      v.image, v.data_bytes, v.code_bytes, v.symbols, v.exports, v.fp16, v.pairs);
 }
 template <typename A>
 void fields(A& a, Export& v) {

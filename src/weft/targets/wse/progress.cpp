@@ -169,6 +169,42 @@ Cycle Fabric::cursor_time(Pe& pe, Cursor& c, bool output, Cycle now) {
   }
 }
 
+FifoAction Fabric::fifo_action(const Pe& pe, const Cursor& c, bool output) const {
+  if (c.kind != Cursor::fifo) return FifoAction::test_or_suspend;
+  const Fifo& fifo = pe.program->fifos[c.queue];
+  return output ? fifo.on_full : fifo.on_empty;
+}
+
+std::optional<FifoAction> Fabric::held_by_fifo(Pe& pe, Running& run, Cycle now) {
+  std::optional<FifoAction> out;
+  for (auto [c, output] : {std::pair(&run.a, false), {&run.b, false}, {&run.dst, true}}) {
+    const Cycle t = cursor_time(pe, *c, output, now);
+    if (t >= 0 && (t <= now || !options_.timed)) continue;
+    if (c->kind != Cursor::fifo) return {};
+    if (out) continue;
+    out = fifo_action(pe, *c, output);
+    if (*out != FifoAction::fault) continue;
+    const std::string name = cat("FIFO ", static_cast<int>(c->queue));
+    if (output)
+      throw pe_fault(pe, "wse.fifo.full", name + " is full, and its full_action is a fault");
+    throw pe_fault(pe, "wse.fifo.empty", name + " is empty, and its empty_action is a fault");
+  }
+  return out;
+}
+
+// Whether a FIFO that is empty or full has ended the operation.
+bool Fabric::ends_at_fifo(Worker& w, Pe& pe, Running& run, Cycle now) {
+  const std::optional<FifoAction> action = held_by_fifo(pe, run, now);
+  if (!action || *action == FifoAction::suspend) return false;
+  if (*action == FifoAction::test_or_suspend) {
+    if (!run.main) return false;
+    const Insn& insn = pe.program->functions[run.function].code[run.pc];
+    if (insn.a != kNone16) pe.core->regs[pe.core->frames.back().reg + insn.a] = 0;
+  }
+  finish(w, pe, run, now, true);
+  return true;
+}
+
 void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
   Core& k = *pe.core;
   auto save = [&](const Operand& o, const Cursor& c) {
@@ -273,6 +309,10 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
   for (Cycle t : {cursor_time(pe, run.a, false, now), cursor_time(pe, run.b, false, now),
                   cursor_time(pe, run.dst, true, now)}) {
     if (t < 0) {
+      if ((run.b.kind == Cursor::fifo || run.a.kind == Cursor::fifo ||
+           run.dst.kind == Cursor::fifo) &&
+          ends_at_fifo(w, pe, run, now))
+        return 2;
       run.stalled = true;
       return 0;
     }

@@ -673,6 +673,18 @@ void SdkRuntime::stop() {
   while (s == Stop::host) s = fabric_->run(until);
   pump();
   stopped_ = true;
+  if (s == Stop::quiet && fabric_->jammed()) {
+    const Error error =
+        fabric_
+            ->deadlock("wse.microthread.deadlock",
+                       "nothing moves any more, and a task waits for a microthread that another "
+                       "operation holds")
+            .help(
+                "give operations that go on side by side queues of different numbers; on WSE-3 "
+                ".ut_id names a microthread");
+    fabric_->report(error);
+    throw error;
+  }
   fabric_->report_end();
 }
 

@@ -102,10 +102,11 @@ Json compile_tool(const Json& a) {
   csl::CompileResult result = csl::compile_program(o);
   write_artifact(result.layout, a.at("out").as_string());
   Json out = Json::object();
-  out["sdk_version"] = o.sdk == csl::Sdk::v1 || (result.uses_v1 && !result.uses_v2)   ? "1.4"
-                       : o.sdk == csl::Sdk::v2 || (result.uses_v2 && !result.uses_v1) ? "2.10"
-                       : result.uses_v1                                               ? "both"
-                                                                                      : "either";
+  out["sdk_version"] =
+      o.sdk == csl::Sdk::v1 || (result.uses_v1 && !result.uses_v2)                       ? "1.4"
+      : o.sdk == csl::Sdk::v2 || ((result.uses_v2 || result.like_v2) && !result.uses_v1) ? "2.10"
+      : result.uses_v1                                                                   ? "both"
+                                                                                         : "either";
   out["warnings"] = result.warnings;
   Json printed = Json::array();
   for (std::string& line : result.printed) printed.push_back(std::move(line));

@@ -351,7 +351,10 @@ comptime { @bind_local_task(told, @get_local_task_id(10)); @bind_local_task(done
                      cat("@mov32(to, in, .{ .async = true, .activate = done, .on_control = .{ ",
                          what, " } });"));
   };
-  EXPECT_EQ(out(row({sender, receiver(".activate = told")}, routes), 1), (Words{1, 2, 3, 4, 1, 1}));
+  EXPECT_EQ(out(row({sender, receiver(".activate = told")}, routes), 1), (Words{1, 2, 0, 0, 1, 1}));
+  EXPECT_EQ(out(row({sender, receiver(".unblock = told")}, routes), 1), (Words{1, 2, 0, 0, 0, 1}));
+  EXPECT_EQ(out(row({sender, receiver(".terminate = false")}, routes), 1),
+            (Words{1, 2, 3, 4, 0, 1}));
   EXPECT_EQ(out(row({sender, receiver(".terminate = true")}, routes), 1),
             (Words{1, 2, 0, 0, 0, 1}));
 }

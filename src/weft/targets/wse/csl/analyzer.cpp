@@ -30,19 +30,30 @@ void Analyzer::fail(Pos pos, std::string_view code, std::string message) {
 void Analyzer::fail(Pos pos, std::string_view code, std::string message, std::string note) {
   Diagnostic& d = diagnostics_.add(Diagnostic::Level::error, pos, code, std::move(message));
   if (!note.empty()) d.notes.push_back({std::move(note), Pos{0xffffffffu, 0, 1}});
+  add_callers(d, pos);
   throw Abandon{};
 }
 
 void Analyzer::report(Pos pos, std::string_view code, std::string message) {
-  Diagnostic& d = diagnostics_.add(Diagnostic::Level::error, pos, code, std::move(message));
-  // Where compile-time and inlined calls came from.
+  add_callers(diagnostics_.add(Diagnostic::Level::error, pos, code, std::move(message)), pos);
+}
+
+void Analyzer::add_callers(Diagnostic& d, Pos pos) const {
+  auto in_library = [&](Pos p) {
+    return p.file < sources_.size() && sources_[p.file].path.starts_with("<");
+  };
   int notes = 0;
-  for (Frame* f = frame_; f && notes < 4; f = f->parent) {
-    if (f->call_pos.offset != 0xffffffffu && f->parent) {
-      d.notes.push_back({"called from here", f->call_pos});
-      ++notes;
-    }
+  auto add = [&](Pos from) {
+    if (from.offset == 0xffffffffu) return;
+    d.notes.push_back({"called from here", from});
+    pos = from;
+    ++notes;
+  };
+  for (const Frame* f = frame_; f && notes < 4; f = f->parent) {
+    if (f->parent) add(f->call_pos);
   }
+  for (const FunctionInstance* fn = compiling_; fn && notes < 4 && in_library(pos); fn = fn->caller)
+    add(fn->called);
 }
 
 void Analyzer::warn(Pos pos, std::string_view code, std::string message) {
@@ -299,6 +310,9 @@ void Analyzer::run() {
     if (d.level == Diagnostic::Level::warning) result_.warnings += diagnostics_.render(d);
   }
   diagnostics_.throw_if_errors();
+  const bool v2 = options_.sdk == Sdk::v2 || (options_.sdk == Sdk::detect && !result_.uses_v1 &&
+                                              (result_.uses_v2 || result_.like_v2));
+  for (Program& p : result_.layout.programs) p.pairs = v2;
 }
 
 CompileResult compile_program(const CompileOptions& options) {

@@ -145,6 +145,8 @@ struct FunctionInstance {
   TypeRef type = nullptr;         // fn type of the run-time parameters
   int index = 0;
   bool done = false;
+  Pos called{0xffffffffu, 0, 1};             // where it was called first, ...
+  const FunctionInstance* caller = nullptr;  // ... and in which function
 };
 
 struct BoundTask {
@@ -226,6 +228,9 @@ class Analyzer {
   [[noreturn]] void fail(Pos pos, std::string_view code, std::string message);
   [[noreturn]] void fail(Pos pos, std::string_view code, std::string message, std::string note);
   void report(Pos pos, std::string_view code, std::string message);
+  /// Notes of the calls that led to `pos`: those at compile time and inlined ones; for a place in
+  /// the library those of functions, too, up to the user's.
+  void add_callers(Diagnostic& d, Pos pos) const;
   void warn(Pos pos, std::string_view code, std::string message);
   /// Warns once where a program that is compiled with memcpy takes what memcpy uses on the machine.
   void warn_reserved(Pos pos, std::string_view what, std::int64_t id,
@@ -288,7 +293,7 @@ class Analyzer {
   Value known_part(const Value& v, std::int64_t k, Pos pos);
   Operand load_to_dsr(Node* node, std::size_t at);
   void expect_known(Node* node, std::size_t k, T kind);
-  void check_fifo_action(const Operand& v, const std::string& setting, Pos pos);
+  FifoAction fifo_action(const Operand& v, const std::string& setting, Pos pos);
   Operand convert(Pos pos, TypeRef target, Operand op);  // @as
 
   // -- values
@@ -494,6 +499,7 @@ class Analyzer {
   std::unique_ptr<LayoutState> layout_;
   std::unique_ptr<ProgramState> program_;
   Frame* frame_ = nullptr;
+  const FunctionInstance* compiling_ = nullptr;
   int depth_ = 0;
   const char* stack_base_ = nullptr;  // of the outermost guard
   std::int64_t steps_ = 0;

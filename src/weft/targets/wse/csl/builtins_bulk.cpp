@@ -75,6 +75,10 @@ wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos
       fail(pos, "wse.csl.dsd.operand",
            cat(what, " needs a descriptor, a DSR, a FIFO or a pointer as destination, found ",
                text(t)));
+    if (t->elem->kind == T::array && t->elem->count() > 1)
+      fail(pos, "wse.csl.dsd.operand",
+           cat(what, " writes one number through a pointer, found ", text(t)),
+           "&A[0], or a descriptor of the array");
     if (t->is_const) fail(pos, "wse.csl.assign.constant", "the destination is constant");
     op.temp = false;
     return make_operand(wse::Operand::pointer, to_reg(op, pos));

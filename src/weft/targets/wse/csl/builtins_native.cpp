@@ -139,7 +139,10 @@ Operand Analyzer::bi_weft_stream(Node* node, TypeRef) {
   Value c = known_arg(node, 0);
   bool to_device = known_arg(node, 1).i != 0;
   if (c.type->kind == T::void_) return void_operand();
-  if (c.type->is_any_int()) c.type = types_.get(T::color);  // the number of one
+  if (c.type->is_any_int()) {  // the number of one
+    c.type = types_.get(T::color);
+    result_.like_v2 = true;
+  }
   HostStream s;
   s.color = static_cast<std::uint8_t>(color_of(c, node->pos));
   s.to_device = to_device;

@@ -8,7 +8,8 @@ namespace weft::wse::csl {
 
 int Analyzer::color_of(const Value& v, Pos pos) {
   if (!v.defined() || v.type->kind != T::color)
-    fail(pos, "wse.csl.type.mismatch", cat("expected a color, found ", text(v.type)));
+    fail(pos, "wse.csl.type.mismatch", cat("expected a color, found ", text(v.type)),
+         v.type && v.type->is_any_int() ? "@get_color(n) is color n" : "");
   if (v.i < 0 || v.i >= kColors)
     fail(pos, "wse.csl.id.range",
          cat("color ", to_text(v.i), " does not exist; legal are 0..", kColors - 1));
@@ -85,7 +86,10 @@ Operand Analyzer::bind_task(Node* node, T kind) {
     id.type = types_.get(T::data_task_id);
   if (id.type->kind != kind) {
     fail(node->list[1]->pos, "wse.csl.type.mismatch",
-         cat("expected a ", basic_name(kind), ", found ", text(id.type)));
+         cat("expected a ", basic_name(kind), ", found ", text(id.type)),
+         id.type->is_any_int() ? cat("@get_", basic_name(kind), "(",
+                                     kind == T::data_task_id ? "color or queue" : "n", ")")
+                               : std::string());
   }
   Decl* d = static_cast<Decl*>(const_cast<void*>(task.p));
   BoundTask bound;
@@ -197,6 +201,10 @@ Operand Analyzer::task_control(Node* node, Op known_op, Op reg_op) {
     fail(node->list[0]->pos, "wse.csl.task.activate",
          cat("@activate takes a local task, found ", text(v.type)));
   }
+  if (v.type && v.type->kind == T::control_task_id)
+    fail(node->list[0]->pos, "wse.csl.task.activate",
+         cat("a control task runs when its control wavelet comes; found ", text(v.type)),
+         "@block and @unblock take the color (WSE-2) or the input queue (WSE-3) of the wavelets");
   if (known()) {
     program_->deferred.push_back([this, v, pos, known_op] {
       TaskRef t = task_ref(v, pos, true);

@@ -328,6 +328,8 @@ FunctionInstance* Analyzer::instance(Decl* d, const Signature& sig, Pos pos) {
   program_->functions.emplace_back();
   FunctionInstance* fn = slot = &program_->functions.back();
   fn->decl = d;
+  fn->called = pos;
+  fn->caller = compiling_;
   fn->index = static_cast<int>(program_->functions.size()) - 1;
   fn->types = sig.types;
   std::vector<TypeRef> runtime;
@@ -494,12 +496,14 @@ void Analyzer::compile_pending() {
       if (!fn.decl->node->b)
         fail(fn.decl->node->pos, "wse.csl.call.extern",
              cat("\"", name(fn.decl->name), "\" is extern and has no body here"));
+      compiling_ = &fn;
       compile_function(fn);
     } catch (const Abandon&) {
       depth_ = depth;
       program_->broken = true;
     }
     frame_ = nullptr;
+    compiling_ = nullptr;
     while (program_->builders.size() < program_->functions.size())
       program_->builders.emplace_back();
   }

@@ -51,6 +51,7 @@ struct CompileResult {
   std::string warnings;                   // rendered
   std::vector<std::string> printed;       // @comptime_print
   bool uses_v1 = false, uses_v2 = false;  // what only one of the versions has
+  bool like_v2 = false;  // params without a type hold structs, numbers stand for colors
 };
 
 /// Throws Error(parse, "wse.csl.…") that carries every diagnostic with file, line, column and

@@ -133,11 +133,28 @@ Operand Analyzer::eval_ident(Node* node) {
       word.find_first_not_of("0123456789", 1) == std::string::npos)
     fail(node->pos, "wse.csl.type.width",
          cat("integers of ", word.substr(1), " bits are not there"),
-         "legal are 8, 16, 32 and 64 bits; the order of bits in packed types is in no public "
-         "document");
+         "legal are 8, 16, 32 and 64 bits");
   if (name(node->name) == "_")
     fail(node->pos, "wse.csl.name.unknown", "\"_\" is not declared",
          "a call whose result nobody needs is a statement by itself: f();");
+  static constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+      {"undefined", "a variable without a value is written: var x: T;"},
+      {"null", "there are no pointers or values that may be missing"},
+      {"usize", "sizes and extents are u16"},
+      {"isize", "indices are i16 or u16"},
+      {"int", "integers are i16, u16, i32 and u32"},
+      {"float", "floats are f16 and f32"},
+      {"double", "floats are f16 and f32"},
+      {"char", "bytes are u8"},
+      {"UP", "directions are EAST, WEST, NORTH, SOUTH and RAMP"},
+      {"DOWN", "directions are EAST, WEST, NORTH, SOUTH and RAMP"},
+      {"LEFT", "directions are EAST, WEST, NORTH, SOUTH and RAMP"},
+      {"RIGHT", "directions are EAST, WEST, NORTH, SOUTH and RAMP"}};
+  for (const auto& [word, here] : kElsewhere) {
+    if (word == name(node->name))
+      fail(node->pos, "wse.csl.name.unknown", cat("\"", word, "\" is not declared"),
+           std::string(here));
+  }
   fail(node->pos, "wse.csl.name.unknown", cat("\"", name(node->name), "\" is not declared"),
        is_builtin(name(node->name)) ? cat("did you mean the built-in @", name(node->name), "?")
                                     : did_you_mean(name(node->name), known_names));

@@ -274,6 +274,8 @@ void Analyzer::resolve(Decl* d, Pos use) {
         Operand v;
         if (d->bound) {
           v = known_operand(d->value);
+          if (!type && v.type->kind == T::struct_ && !d->module->source->path.starts_with("<"))
+            result_.like_v2 = true;  // SDK 1.4 writes comptime_struct
         } else if (node->b) {
           v = known_operand(eval_known(node->b, type));
         } else {
@@ -287,8 +289,10 @@ void Analyzer::resolve(Decl* d, Pos use) {
         }
         // SdkLayout gives programs of SDK 2 their colors as numbers.
         if (type && type->is_int() && d->bound && !options_.tiles.empty() &&
-            v.type->kind == T::color)
+            v.type->kind == T::color) {
           v = known_operand(make_int(types_.comptime_int, v.value.i));
+          result_.like_v2 = true;
+        }
         if (type) v = coerce(v, type, node->pos, cat("param \"", name(d->name), "\""));
         d->value = need_known(v, node->pos, "a param");
         break;

@@ -331,7 +331,10 @@ Node* Parser::primary() {
     case Tok::k_else:
       fail("wse.csl.parse.form",
            "this else follows no if: no \";\" stands before else; write: if (c) a else b;");
-    default: fail("wse.csl.parse.expression", cat("expected an expression, found ", found()));
+    default:
+      if (kind() == Tok::slash && kind(1) == Tok::star)
+        fail("wse.csl.parse.expression", "a comment is written: // text, to the end of the line");
+      fail("wse.csl.parse.expression", cat("expected an expression, found ", found()));
   }
 }
 

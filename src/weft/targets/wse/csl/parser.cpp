@@ -68,6 +68,9 @@ Node* Parser::item() {
         fail("wse.csl.parse.form",
              cat(found(), " begins no declaration; a function is written: fn ",
                  names_.text(tokens_[at_ + 1].name), "(a: T) T { }"));
+      if (kind() == Tok::identifier && names_.text(token().name) == "pub")
+        fail("wse.csl.parse.item",
+             "there is no pub: all that a file declares can be reached through @import_module");
       fail("wse.csl.parse.item",
            cat("expected a declaration (const, var, param, fn, task, layout or comptime), found ",
                found()));
@@ -86,6 +89,12 @@ Node* Parser::function(std::uint16_t flags) {
     if (accept(Tok::k_comptime)) p->flags |= kComptime;
     p->pos = pos();
     p->name = expect_name("the name of a parameter");
+    for (const Node* earlier : n->list) {
+      if (earlier->name == p->name)
+        fail("wse.csl.name.duplicate",
+             cat("\"", names_.text(p->name), "\" names two parameters of \"", names_.text(n->name),
+                 "\""));
+    }
     expect(Tok::colon, "after the parameter's name");
     if (kind() == Tok::identifier && names_.text(token().name) == "anytype") {
       advance();

@@ -332,7 +332,9 @@ Operand Analyzer::load(const Place& p, Pos pos) {
 void Analyzer::refuse_store(const Place& p, Pos pos) {
   const bool pointer = p.type && p.type->kind == T::pointer && !p.type->is_const;
   fail(pos, "wse.csl.assign.constant", "the left side cannot be assigned to: it is constant",
-       pointer ? "it is a pointer: name.* is what it points to" : "");
+       pointer
+           ? "it is a pointer: name.* is what it points to"
+           : "parameters, const, param and the elements of a loop stay as they are: var copy = x;");
 }
 
 void Analyzer::store(const Place& p, Operand v, Pos pos) {

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives on views and of handles that nobody waits for, ranks outside a group, jobs that are left and joined again, messages beyond an int."""
+
+import pathlib
+import types
+
+import pytest
+from launchers import mpirun, needs_mpi, needs_torchrun, program, torchrun  # noqa: F401
+
+import weft
+from weft import distributed as dist
+from weft.distributed import collectives
+from weft.distributed.environment import read_launch
+
+PROGRAMS = pathlib.Path(__file__).parent / "distributed"
+
+under = pytest.mark.parametrize(
+    "launch",
+    [
+        pytest.param(lambda n, *args: mpirun(n, *args, seconds=200), marks=needs_mpi, id="mpirun"),
+        pytest.param(lambda n, *args: torchrun(*args, ranks=n), marks=needs_torchrun, id="torchrun"),
+    ],
+)  # fmt: skip
+
+
+def passes(launch, ranks, *command):
+    status, text = launch(ranks, *command)
+    assert status == 0 and text.count("ok") == ranks, text
+
+
+@under
+def test_views_numbers_and_handles_that_nobody_waits_for(launch):
+    passes(launch, 3, PROGRAMS / "layouts.py", "cpu")
+
+
+@under
+def test_ranks_outside_a_group_are_refused(program, launch):  # noqa: F811
+    """None means all ranks: a rank outside that passed it on would mix with calls of theirs."""
+    path = program("""
+        import copy, pickle
+        from weft import nn
+        world = dist.init()
+        r = dist.rank()
+        def code(call, *args, **named):
+            try:
+                call(*args, **named)
+            except weft.Error as problem:
+                return problem.code
+        pair = dist.new_group([2, 0])
+        x = weft.ones((2,))
+        if r == 1:
+            for call in (dist.all_reduce, dist.all_gather, dist.broadcast):
+                assert code(call, x, group=pair) == "distributed.group"
+            assert code(dist.barrier, pair) == code(dist.DataParallel, nn.Linear(2, 2), pair) == "distributed.group"
+            assert dist.rank(pair) == -1
+        else:
+            assert dist.all_reduce(x, group=pair).tolist() == [2, 2]
+            dist.barrier(pair)
+        for wrong in ([True, False], [0.5], [], [3], [1, 1]):
+            assert code(dist.new_group, wrong) == "distributed.group", wrong
+        for wrong in (True, 1.0, "1", None, 3, -1):
+            assert code(dist.broadcast, x, wrong) == "distributed.rank", wrong
+        for wrong in ([0, 1], "world", 2):
+            assert code(dist.all_reduce, x, group=wrong) == "distributed.group", wrong
+        assert code(dist.Mesh, (-1, -3)) == "distributed.mesh"
+        assert copy.deepcopy(pair) is pair and code(pickle.dumps, pair) == "distributed.group"
+        assert dist.all_reduce(weft.asarray([r > 0, False, True])).tolist() == [True, False, True]
+        assert dist.all_reduce(weft.asarray([r > 0, False, True]), "prod").tolist() == [False, False, True]
+        dist.shutdown()
+        assert code(dist.all_reduce, x, group=world) == "distributed.init"
+        again = dist.init()
+        assert code(dist.all_reduce, x, group=world) == code(dist.all_reduce, x, group=pair) == "distributed.group"
+        if r == 0:
+            import time
+            time.sleep(4)  # longer than a rank waits for one that has left
+        assert dist.all_reduce(x).tolist() == [3, 3]
+        print("all refused", r, flush=True)
+        dist.new_group([0, 1] if r else [1, 0])
+    """)
+    status, text = launch(3, path)
+    assert text.count("all refused") == 3 and status != 0, text
+    assert "rank 0 calls new_group([1, 0]); rank 1 calls new_group([0, 1])" in text, text
+
+
+def test_sums_of_truth_values_do_not_wrap_around():
+    """256 ranks that say yes."""
+    asked = []
+
+    def start(send, out, op, overlap):
+        asked.append(op)
+        return lambda: None
+
+    for op in ("sum", "prod", "max", "min"):
+        moved = types.SimpleNamespace(transport=types.SimpleNamespace(means=True), dtype=weft.bool, sent=None)  # fmt: skip
+        collectives._reduced(moved, None, op, None, start, False)
+    assert asked == ["max", "min", "max", "min"]
+
+
+@needs_mpi
+def test_messages_of_more_bytes_than_an_int_counts(program):  # noqa: F811
+    path = program("""
+        import numpy as np
+        from weft.distributed import mpi
+        mpi._MOST = 1000  # in place of 2 GiB
+        dist.init()
+        r, n = dist.rank(), dist.size()
+        for size in (250, 251, 3_001, 70_003):
+            x = weft.arange(size, dtype="float32") + r
+            whole = np.arange(size, dtype="float32")
+            assert np.array_equal(dist.broadcast(x, 1).numpy(), whole + 1)
+            assert np.array_equal(dist.all_gather(x).numpy(), np.concatenate([whole + i for i in range(n)]))
+            work = dist.send(x, (r + 1) % n, async_op=True)
+            assert np.array_equal(dist.recv(x, (r - 1) % n).numpy(), whole + (r - 1) % n)
+            work.wait()
+            rows = np.stack([whole + 10 * r] * n)
+            got = dist.all_to_all(weft.asarray(rows)).numpy()
+            assert np.array_equal(got, np.stack([whole + 10 * i for i in range(n)]))
+            assert np.array_equal(dist.all_reduce(x).numpy(), whole * n + sum(range(n)))
+        print("ok", r, flush=True)
+    """)
+    passes(lambda n, path: mpirun(n, path, seconds=100), 3, path)
+
+
+@pytest.mark.parametrize(
+    "variables, text",
+    [
+        ({"RANK": "1"}, "RANK=1 without WORLD_SIZE and MASTER_ADDR"),
+        ({"WORLD_SIZE": "2"}, "WORLD_SIZE=2 without RANK and MASTER_ADDR"),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "RANK=0, WORLD_SIZE=2 without MASTER_ADDR"),
+        ({"PMI_RANK": "0", "PMI_SIZE": "2", "MPI_LOCALRANKID": "-1"}, "MPI_LOCALRANKID=-1"),
+        ({"PMI_RANK": "2", "PMI_SIZE": "2"}, "PMI_RANK=2 and PMI_SIZE=2"),
+    ],
+)
+def test_half_of_a_launchers_variables(variables, text):
+    with pytest.raises(weft.ArgumentError, match=text) as caught:
+        read_launch(variables)
+    assert caught.value.code == "distributed.environment"
+
+
+def test_variables_that_belong_to_no_job():
+    for variables in ({"RANK": "0"}, {"WORLD_SIZE": "1"}, {"RANK": "captain"}, {"WORLD_SIZE": ""}):
+        assert read_launch(variables).size == 1
+    assert not dist.is_initialized()
+
+
+@needs_mpi
+def test_forks_end_and_make_no_calls(program):  # noqa: F811
+    """A fork of a rank ends by itself, where it waited in MPI's end; an error is told though the program has a hook of its own."""
+    path = program("""
+        import os, sys
+        dist.init()
+        r = dist.rank()
+        x = weft.ones((2,))
+        for number in range(2):
+            child = os.fork()
+            if child == 0 and number == 0:
+                raise ValueError("in a fork")
+            if child == 0:
+                try:
+                    dist.all_reduce(x)
+                except weft.DeviceError as problem:
+                    sys.exit(7 if problem.code == "distributed.fork" else 8)
+            _, status = os.waitpid(child, 0)
+            assert os.waitstatus_to_exitcode(status) == (1, 7)[number]
+        assert dist.all_reduce(x).tolist() == [2, 2]
+        sys.excepthook = lambda *about: print("went on", r, flush=True)
+        if r == 1:
+            raise ValueError("of rank one")
+        try:
+            dist.all_reduce(x)
+        except weft.DeviceError as problem:
+            print("told", problem.message, flush=True)
+            raise
+    """)
+    status, text = mpirun(2, path, seconds=100)
+    assert status != 0 and text.count("went on") >= 1, text
+    assert "told another rank of the job failed: rank 1: ValueError: of rank one" in text, text
