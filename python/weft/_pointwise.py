@@ -6,8 +6,8 @@ two operations stays in the caches, and 16-bit floats are rounded once. Its grad
 evaluated likewise. Devices with a grid run one kernel, and one for each gradient. Elsewhere (other devices, transforms,
 compiled functions, gradients of gradients, integers) the composition itself runs.
 
-`composed` is the same for functions of NumPy's and PyTorch's that are composed of the table's: on the host, without a gradient, of any
-type but complex numbers. Calls with types and numbers that were seen before do not enter Python (bindings/chunked_calls.cpp).
+`composed` is the same for functions of NumPy's and PyTorch's that are composed of the table's: on the host without a gradient, of any
+type but complex numbers, on devices with a grid of one type of real floats. Calls with types and numbers that were seen before do not enter Python (bindings/chunked_calls.cpp).
 """
 
 from __future__ import annotations
@@ -203,19 +203,16 @@ def _arranged(signature, args, options):
 class _Composed:
     """The programs of a composition, by types of arrays and by numbers."""
 
-    def __init__(self, function, names):
-        self.function, self.programs, self.once = function, {}, set()
+    def __init__(self, name, function, names):
+        self.name = name.strip("_")
+        self.function, self.programs, self.kernels, self.once = function, {}, {}, set()
         self.seen = _core.ChunkedCalls(names)
 
     def program(self, key, args, changing):
         """The program for such arguments; None where the composition itself runs. `changing`: some are numbers."""
         if key in self.programs:
             return self.programs[key]
-        if changing and key not in self.once:
-            # Numbers that differ from call to call are not worth a trace.
-            if len(self.once) >= _MOST:
-                self.once.clear()
-            self.once.add(key)
+        if changing and self.is_new(key):
             return None
         if len(self.programs) >= _MOST:
             self.programs.clear()
@@ -225,12 +222,48 @@ class _Composed:
             self.seen.remember([a.data if isinstance(a, Tensor) else a for a in args], found)
         return found
 
+    def is_new(self, key):
+        """Numbers that differ from call to call are not worth a trace."""
+        if key in self.once:
+            return False
+        if len(self.once) >= _MOST:
+            self.once.clear()
+        self.once.add(key)
+        return True
+
+    def kernel(self, key, args, dtype, changing):
+        """The same for a device with a grid, where `dtype` is computed."""
+        if key in self.kernels:
+            return self.kernels[key]
+        if changing and self.is_new(key):
+            return None
+        if len(self.kernels) >= _MOST:
+            self.kernels.clear()
+        found = self.kernels[key] = self._made_for_grids(args, dtype)
+        return found
+
+    def _made_for_grids(self, args, dtype):
+        Traced = import_later("weft._traced").Traced
+
+        form = [isinstance(a, _ARRAYS) for a in args]
+        inputs = iter([Traced(_core._lazy_input(i, dtype, ())) for i in range(sum(form))])
+        _here.tracing = "grid"
+        try:
+            out = self.function(*(next(inputs) if array else a for array, a in zip(form, args)))
+        except _core.Error:  # the composition raises it in its own words
+            return None
+        finally:
+            _here.tracing = None
+        if not isinstance(out, Traced) or out.dtype != dtype:
+            return None  # several results, or one of another type
+        return _core.FusedFunction(self.name, out._lazy, sum(form), False)
+
     def _made(self, args):
         Traced = import_later("weft._traced").Traced
 
         arrays = [a for a in args if isinstance(a, _ARRAYS)]
         inputs = iter([Traced(_core._lazy_input(i, a.dtype, (1,))) for i, a in enumerate(arrays)])
-        _here.tracing = True
+        _here.tracing = "host"
         try:
             out = self.function(*(next(inputs) if isinstance(a, _ARRAYS) else a for a in args))
             out = out if isinstance(out, tuple) else (out,)
@@ -238,7 +271,7 @@ class _Composed:
         except _core.Error:  # the composition raises it in its own words
             return None
         finally:
-            _here.tracing = False
+            _here.tracing = None
 
 
 _here = threading.local()
@@ -246,12 +279,15 @@ _here = threading.local()
 
 def on_host(x):
     """Does what is composed of x run on the host, x being a value of a composition that is traced, too?"""
-    return getattr(_here, "tracing", False) or x.device.host_accessible
+    tracing = getattr(_here, "tracing", None)
+    return tracing == "host" if tracing else x.device.host_accessible
 
 
-def composed(function):
+def composed(function, widens=True):
     """A function of arrays or tensors and numbers that is composed of elementwise operations, as one pass over memory where they are
-    arrays of the host without a gradient; everywhere else the composition. It may give a tuple."""
+    arrays of the host without a gradient, as one kernel where they are real floats of one type on a device with a grid; everywhere
+    else the composition. It may give a tuple. `widens`: false where the
+    type counts, so that 16-bit floats are not computed as float32 and rounded once there."""
     signature = inspect.signature(function)
     kinds = [p.kind for p in signature.parameters.values()]
     run, names = function, list(signature.parameters)
@@ -261,7 +297,16 @@ def composed(function):
         def run(*args):
             return function(*args[:first], **dict(zip(names[first:], args[first:])))
 
-    own = _Composed(run, names)
+    own = _Composed(function.__name__, run, names)
+
+    def on_grid(args, arrays, key, changing):
+        dtype = _core._fused_type(*arrays) if all(a.size for a in arrays) else None
+        if dtype is None or (dtype.name != arrays[0].dtype.name and not widens):
+            return run(*args)
+        kernel = own.kernel(key, args, dtype, changing)
+        return (
+            run(*args) if kernel is None else kernel(*(a for a in args if isinstance(a, _ARRAYS)))
+        )
 
     @functools.wraps(function)
     @_alone
@@ -270,7 +315,7 @@ def composed(function):
         if options:
             given = _placed(names, args, options)
             args = _arranged(signature, args, options)
-        wrapped, arrays, key, changing = False, [], [], False
+        wrapped, linked, arrays, key, changing = False, False, [], [], False
         for a in args:
             kind = type(a)
             if kind is NDArray:
@@ -281,14 +326,17 @@ def composed(function):
                 changing = True
             elif kind is bool or a is None:
                 key.append(str(a))
-            elif isinstance(a, Tensor) and not (a.requires_grad and _core.grad_enabled()):
-                wrapped = True
+            elif isinstance(a, Tensor):
+                wrapped, linked = True, linked or a.requires_grad
                 arrays.append(a.data)
                 key.append(a.dtype.name)
             else:
                 return run(*args)
-        if not arrays or not all(a.device.host_accessible and a.dtype.kind != "c" for a in arrays):
+        # What a composition leaves out of the graph (plain) has a gradient in a trace.
+        if not arrays or linked and _core.grad_enabled():
             return run(*args)
+        if not all(a.device.host_accessible and a.dtype.kind != "c" for a in arrays):
+            return on_grid(args, arrays, tuple(key), changing)
         # 16-bit floats are rounded once, so every call of theirs is one pass.
         narrow = "bfloat16" in key or "float16" in key
         program = own.program(tuple(key), args, changing and not narrow)

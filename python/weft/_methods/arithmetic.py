@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 
@@ -222,7 +223,7 @@ class Arithmetic:
     @composed
     def logit(self, eps=None):
         """log(x / (1 - x)), x held between eps and 1 - eps."""
-        x = self if eps is None else self.clip(eps, 1 - eps)
+        x = self if eps is None else weft.clip(self, eps, 1 - eps)
         return weft.log(x) - weft.log1p(-x)
 
     @composed
@@ -255,7 +256,7 @@ class Arithmetic:
         """Radians as degrees."""
         return self * (180 / math.pi)
 
-    @composed
+    @functools.partial(composed, widens=False)
     def nan_to_num(self, nan=0.0, posinf=None, neginf=None):
         """NaN and infinities as numbers: the type's largest unless given."""
         x = plain(self)
