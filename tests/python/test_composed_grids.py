@@ -24,7 +24,13 @@ FUNCTIONS = {
     "nan_to_num": lambda a, b: (a / (b * 0.0)).nan_to_num(),
     "fmod": lambda a, b: a.fmod(b),
 }
-ONE = {"erfc": special.erfc, "log_ndtr": special.log_ndtr, "i1e": special.i1e, "sinc": lambda a: a.sinc(), "logit": lambda a: a.logit(0.01)}
+ONE = {
+    "erfc": special.erfc,
+    "log_ndtr": special.log_ndtr,
+    "i1e": special.i1e,
+    "sinc": lambda a: a.sinc(),
+    "logit": lambda a: a.logit(0.01),
+}
 
 
 @pytest.fixture(scope="module", params=["opencl:0", "cuda:0"])
@@ -50,7 +56,9 @@ def test_the_host_has_the_same(grid, name, dtype, wrapped):
     if wrapped:
         x, y = (Tensor(v, requires_grad=False) for v in (x, y))
     got = f(x, y)
-    assert isinstance(got, Tensor) == wrapped and got.dtype == want.dtype and got.shape == want.shape
+    assert (
+        isinstance(got, Tensor) == wrapped and got.dtype == want.dtype and got.shape == want.shape
+    )
     got = (got.data if wrapped else got).to("cpu")
     got, want = (v.astype("float64").numpy() for v in (got, want))
     # Of 16-bit floats single operations around the function are rounded, too.
@@ -86,5 +94,9 @@ def test_gradients_are_those_of_the_composition(grid):
         for device in ("cpu", grid):
             x = Tensor(a.to(device), requires_grad=True)
             f(x, b.to(device)).sum().backward()
-            found.append(x.grad.data.to("cpu").numpy() if hasattr(x.grad, "data") else x.grad.to("cpu").numpy())
+            found.append(
+                x.grad.data.to("cpu").numpy()
+                if hasattr(x.grad, "data")
+                else x.grad.to("cpu").numpy()
+            )
         np.testing.assert_allclose(found[1], found[0], rtol=2e-5, atol=2e-5)

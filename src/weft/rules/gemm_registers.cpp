@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "weft/base/integers.h"
 #include "weft/ir/build.h"
@@ -29,6 +28,7 @@ std::int64_t power_below(std::int64_t n) {
 
 /// The spatial loops of a tile, innermost first: columns are those with which the same operands
 /// move as with the innermost loop, rows those of the other operands, of several kinds the most.
+/// Where these are few (a convolution to few results), both are loops of one operand.
 struct Sides {
   std::vector<std::size_t> rows, columns;
 };
@@ -50,12 +50,21 @@ std::optional<Sides> sides_of(const Nest& nest) {
     if (same == kinds.end()) kinds.push_back({i});
     else same->push_back(i);
   }
-  if (kinds.size() < 2) return std::nullopt;
-  const auto rows = std::max_element(
-      kinds.begin() + 1, kinds.end(),
-      [&](const auto& a, const auto& b) { return length(nest, a) < length(nest, b); });
-  if (length(nest, *rows) < kLeastSide || length(nest, kinds[0]) < kLeastSide) return std::nullopt;
-  return Sides{*rows, kinds[0]};
+  if (kinds.empty()) return std::nullopt;
+  const auto shorter = [&](const auto& a, const auto& b) {
+    return length(nest, a) < length(nest, b);
+  };
+  if (kinds.size() > 1) {
+    const auto rows = std::max_element(kinds.begin() + 1, kinds.end(), shorter);
+    if (length(nest, *rows) >= kLeastSide && length(nest, kinds[0]) >= kLeastSide)
+      return Sides{*rows, kinds[0]};
+  }
+  std::vector<std::vector<std::size_t>> loops;
+  for (std::size_t i = nest.spatial.size(); i-- > 0;) {
+    if (nest.spatial[i].extent >= kLeastSide) loops.push_back({i});
+  }
+  if (loops.size() < 2) return std::nullopt;
+  return Sides{*std::max_element(loops.begin() + 1, loops.end(), shorter), loops[0]};
 }
 
 /// Threads and results of each along one side.
@@ -165,8 +174,10 @@ std::optional<RegisterTile> match_gemm_registers(const Nest& nest, const Facts& 
   out.ahead = facts.copies_ahead() ? 2 : 0;
   out.unroll = divides(nest, out);
   if (!out.unroll && !remainders) return std::nullopt;
-  // A copy of what lies within the edges is not proved to hold all that is read there.
-  out.shared = out.unroll;
+  // Copies by other numbers of threads, or of what lies within the edges, are not proved to hold
+  // all that is read there.
+  out.shared =
+      out.unroll && std::has_single_bit(static_cast<std::uint64_t>(product_of(out.threads)));
   return out;
 }
 
@@ -212,26 +223,27 @@ void open_gemm_registers(RegisterTile& tile, const Nest& nest, const Facts& fact
 
 namespace {
 
-/// Elements that a thread copies at once, `most` at most, of runs of whole vectors: a vector with
-/// elements of two runs would be put together by reads that nothing runs beside.
-std::int64_t vector_of(const Schedule& sch, BlockRef copy, const std::vector<LoopRef>& axes,
+/// Whether the copied part has runs of whole vectors of `most` elements. A vector with elements of
+/// two runs would be put together by reads that nothing runs beside, and copies by single elements
+/// are not always proved to hold all that is read.
+bool has_whole_vectors(const Schedule& sch, BlockRef copy, const std::vector<LoopRef>& axes,
                        std::int64_t most) {
   const ir::Buffer& from = schedule::find_block(sch.mod(), copy)->realize()->block->reads[0].buffer;
   std::int64_t run = 1;
   for (std::size_t i = axes.size(); i-- > 0;) {
     std::int64_t extent = 0, whole = 0;
     if (!ir::is_const_int(schedule::find_loop(sch.mod(), axes[i])->loop()->extent, &extent))
-      return 1;
+      return false;
     run *= extent;
     const std::size_t axis = from->shape.size() - (axes.size() - i);
     if (axes.size() > from->shape.size() || !ir::is_const_int(from->shape[axis], &whole) ||
         whole != extent)
       break;
   }
-  return std::gcd(run, most);
+  return run % most == 0;
 }
 
-/// Bytes of shared memory that the steps ask for.
+/// Bytes of shared memory that the steps ask for; beyond any where the copies are no vectors.
 std::int64_t take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Facts& facts,
                         std::optional<BlockRef> finish) {
   std::int64_t bytes = 0;
@@ -259,28 +271,23 @@ std::int64_t take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, 
   sch.bind(together, "threadIdx.x");
   sch.reverse_compute_at(store, together);
   if (d.shared) {
-    std::vector<BlockRef> copies;
     for (std::size_t i = 0; i < operands; ++i) {
       // Other readers of the operand are outside of this tile: the copy is for this block alone.
-      copies.push_back(sch.cache_read(block, static_cast<std::int64_t>(i), "shared", {block}));
-      sch.compute_at(copies.back(), step, true);
-    }
-    // Cut after all are in place: what a cut copy covers is harder to prove.
-    for (std::size_t i = 0; i < operands; ++i) {
-      const BlockRef copy = copies[i];
+      const BlockRef copy = sch.cache_read(block, static_cast<std::int64_t>(i), "shared", {block});
+      sch.compute_at(copy, step, true);
       const std::vector<LoopRef> all = sch.get_loops(copy);
       const auto from = std::find(all.begin(), all.end(), step);
       const std::vector<LoopRef> axes(from + 1, all.end());
-      const std::int64_t vector = vector_of(sch, copy, axes, d.vector);
+      if (!has_whole_vectors(sch, copy, axes, d.vector)) return INT64_MAX;
       const LoopRef fetch = axes.size() > 1 ? sch.fuse(axes) : axes[0];
       std::int64_t elements = 0;
       if (!ir::is_const_int(schedule::find_loop(sch.mod(), fetch)->loop()->extent, &elements))
         elements = facts.shared_bytes();
       bytes += (d.ahead + 1) * elements * nest.node->reads[i].buffer->dtype.total_bytes();
       const auto cut =
-          sch.split(fetch, {std::nullopt, factor(product_of(d.threads)), factor(vector)});
+          sch.split(fetch, {std::nullopt, factor(product_of(d.threads)), factor(d.vector)});
       sch.bind(cut[1], "threadIdx.x");
-      if (vector > 1) sch.vectorize(cut[2]);
+      if (d.vector > 1) sch.vectorize(cut[2]);
     }
   }
   if (d.unroll && product_of(d.terms) * product_of(d.each) <= kMostUnrolled)
