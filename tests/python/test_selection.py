@@ -211,6 +211,20 @@ def test_functions_without_nan(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_the_mean_of_two_in_the_middle_of_which_one_is_infinite(dtype):
+    inf = np.inf
+    for line in (
+        [-inf, -inf, 0, 1],
+        [0, 1, inf, inf],
+        [-inf] * 4,
+        [3, -inf, 0, -inf, 2, 5],
+        [1, 2, 3, 4],
+    ):
+        x = np.array(line, dtype)
+        np.testing.assert_array_equal(weft.median(weft.asarray(x)).numpy(), np.median(x))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 @pytest.mark.parametrize(
     "shape", [(1,), (9,), (4099,), (70001,), (7, 33), (300, 129), (2049, 3), (64, 5, 9)]
 )

@@ -232,7 +232,7 @@ def median(x, axis=None, keepdims=False):
     if isinstance(x, Tensor):
         return x.median(axis, keepdims)
     if _selects(x) and not isinstance(axis, (tuple, list)):
-        return _selected(x, (0.5,), axis, keepdims)[0]
+        return _selected(x, (0.5,), axis, keepdims, "midpoint")[0]
     return percentile(x, 50, axis, keepdims)
 
 

@@ -207,6 +207,7 @@ T quantile(Selection<K>& select, const K* x, std::int64_t n, double q, Between b
       keys, at, 2, 0);
   // Of infinities there is no difference.
   if (share == 1) return at[1];
+  if (between == Between::midpoint && share > 0) return at[0] / 2 + at[1] / 2;
   return share == 0 || at[0] == at[1] ? at[0] : at[0] + (at[1] - at[0]) * static_cast<T>(share);
 }
 
