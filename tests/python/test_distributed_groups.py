@@ -178,6 +178,24 @@ def test_what_leaving_ranks_say_is_taken_before_the_end_of_mpi(program):  # noqa
     assert status == 0 and text.count("ok") == 2, text
 
 
+@under
+def test_a_rank_that_ends_gives_others_time_for_what_it_has_begun(launch, program):  # noqa: F811
+    path = program("""
+        import time
+        dist.init()
+        r = dist.rank()
+        x = weft.ones((1000,))
+        dist.barrier()
+        if r == 0:
+            time.sleep(1.5)
+        works = [dist.all_reduce(x, async_op=True), dist.send(x, 1 - r, async_op=True), dist.recv(x, 1 - r, async_op=True)]
+        for work in works if r == 0 else ():
+            work.wait()
+        print("ok", r)
+    """)
+    passes(launch, 2, path)
+
+
 @needs_mpi
 def test_forks_end_and_make_no_calls(program):  # noqa: F811
     """A fork of a rank ends by itself, where it waited in MPI's end; an error is told though the program has a hook of its own."""
