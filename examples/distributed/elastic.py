@@ -28,6 +28,7 @@ def main(folder, steps=20, die=None):
         begin = model.load(folder, optimizer)["step"]
         if dist.rank() == 0:
             print(f"attempt {attempt} goes on at step {begin}", flush=True)
+    total = None  # of the last step, where one is left to do
     for step in range(begin, steps):
         if die == step and attempt == 0 and dist.rank() == 1:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -41,7 +42,8 @@ def main(folder, steps=20, die=None):
         if (step + 1) % 5 == 0:
             model.save(folder, optimizer, {"step": step + 1})
     if dist.rank() == 0:
-        print(f"attempt {attempt}: step {steps}, loss {total:.6f}", flush=True)
+        what = "all was done before" if total is None else f"loss {total:.6f}"
+        print(f"attempt {attempt}: step {max(begin, steps)}, {what}", flush=True)
     return total
 
 

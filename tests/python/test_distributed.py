@@ -246,6 +246,8 @@ def test_torchrun_starts_again_from_the_last_checkpoint(tmp_path, ranks):
     assert status == 0, whole
     last = re.compile(r"step 12, loss ([0-9.]+)")
     assert last.search(text)[1] == last.search(whole)[1]
+    status, again = torchrun(example, tmp_path / "b", 10, ranks=ranks)
+    assert status == 0 and "all was done before" in again, again
 
 
 @needs_mpi
@@ -680,7 +682,7 @@ def test_faults_of_the_libraries_become_errors(monkeypatch):
 
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     job = types.SimpleNamespace(check_present=lambda ranks: None)
-    own = types.SimpleNamespace(rank=1, ranks=[0, 1], job=job)
+    own = types.SimpleNamespace(rank=1, ranks=[0, 1], job=job, _open=[])
     with refused("distributed.gloo", "Gloo reports on rank 1: Connection closed by peer"):
         gloo.Gloo._finish(own, [_Works()])()
     problem = types.SimpleNamespace(Get_error_string=lambda: "MPI_ERR_TRUNCATE")

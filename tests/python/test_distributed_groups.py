@@ -2,10 +2,12 @@
 """Collectives on views and of handles that nobody waits for, ranks outside a group, jobs that are left and joined again, messages beyond an int."""
 
 import pathlib
+import signal
+import sys
 import types
 
 import pytest
-from launchers import mpirun, needs_mpi, needs_torchrun, program, torchrun  # noqa: F401
+from launchers import mpirun, needs_mpi, needs_torchrun, program, run, torchrun  # noqa: F401
 
 import weft
 from weft import distributed as dist
@@ -141,6 +143,57 @@ def test_variables_that_belong_to_no_job():
     for variables in ({"RANK": "0"}, {"WORLD_SIZE": "1"}, {"RANK": "captain"}, {"WORLD_SIZE": ""}):
         assert read_launch(variables).size == 1
     assert not dist.is_initialized()
+
+
+def test_an_abort_that_does_not_end_the_rank_is_not_waited_for(program):  # noqa: F811
+    """MPICH's Abort goes round for ever in MPI's end under a process manager that does not end the rank."""
+    path = program("""
+        from types import SimpleNamespace
+        from weft.distributed import failure
+        def abort(code):
+            while True:
+                pass
+        failure._ABORT = 1
+        board = failure.MpiBoard.__new__(failure.MpiBoard)
+        board.communicator = SimpleNamespace(Abort=abort)
+        board.leave()
+    """)
+    status, _ = run([sys.executable, path], seconds=60)
+    assert status == -signal.SIGALRM
+
+
+@needs_mpi
+def test_what_leaving_ranks_say_is_taken_before_the_end_of_mpi(program):  # noqa: F811
+    path = program("""
+        import atexit
+        def said():
+            assert board.has_left(1 - r)
+            print("ok", r, flush=True)
+        atexit.register(said)  # called after the end of MPI
+        dist.init()
+        r, board = dist.rank(), dist.group.job().watch.board
+        dist.barrier()
+    """)
+    status, text = mpirun(2, path, seconds=100)
+    assert status == 0 and text.count("ok") == 2, text
+
+
+@under
+def test_a_rank_that_ends_gives_others_time_for_what_it_has_begun(launch, program):  # noqa: F811
+    path = program("""
+        import time
+        dist.init()
+        r = dist.rank()
+        x = weft.ones((1000,))
+        dist.barrier()
+        if r == 0:
+            time.sleep(1.5)
+        works = [dist.all_reduce(x, async_op=True), dist.send(x, 1 - r, async_op=True), dist.recv(x, 1 - r, async_op=True)]
+        for work in works if r == 0 else ():
+            work.wait()
+        print("ok", r)
+    """)
+    passes(launch, 2, path)
 
 
 @needs_mpi

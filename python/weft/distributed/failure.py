@@ -28,6 +28,7 @@ from .._errors import error
 from .launcher import Launcher, process_ended
 
 _PERIOD = 0.5  # seconds between two looks
+_ABORT = 5  # seconds in which MPI's launcher ends a rank that has asked it to end the job
 LAST_WORDS = 3.0  # seconds in which what a rank has sent arrives after it has left
 
 
@@ -414,6 +415,14 @@ class MpiBoard:
             return None
         return Failure(*self.communicator.recv(tag=self.FAILED))
 
+    def hear_out(self, seconds=1.0):
+        """Takes what others say as they leave: some MPI's end warns of messages that nobody has taken. Ranks that stay longer are not waited for."""
+        until = time.monotonic() + seconds
+        while len(self._gone) < self.communicator.size - 1 and time.monotonic() < until:
+            if self.look() is not None:
+                return
+            time.sleep(1e-3)
+
     def absent(self, size):
         """MPI begins when all ranks are there."""
         return []
@@ -450,4 +459,8 @@ class MpiBoard:
     def leave(self):
         """The others get two looks before MPI ends all."""
         threading.Event().wait(3 * _PERIOD)
+        if threading.current_thread() is threading.main_thread() and hasattr(signal, "alarm"):
+            # MPICH's Abort may leave this process waiting where its process manager does not end it.
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(_ABORT)
         self.communicator.Abort(1)

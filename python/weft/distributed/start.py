@@ -8,6 +8,7 @@ other ranks of this host.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import datetime
 import os
@@ -180,11 +181,14 @@ def _initialize(MPI):
     start(None, None, MPI.THREAD_MULTIPLE, ctypes.byref(ctypes.c_int()))
 
 
-def _finalize(process):
+def _finalize(process, watch):
     """Ends MPI at the end of the process that has begun it: mpi4py would do so in a fork of it, too, which then waits for ever."""
     MPI = getattr(sys.modules.get("mpi4py"), "MPI", None)
     if MPI is None or os.getpid() != process or not MPI.Is_initialized() or MPI.Is_finalized():
         return
+    if watch.board is not None and watch.failed is None:
+        with contextlib.suppress(MPI.Exception):
+            watch.board.hear_out()
     end = getattr(ctypes.CDLL(MPI.__file__), "MPI_Finalize", None)
     MPI.Finalize() if end is None else end()
 
@@ -196,14 +200,14 @@ def _mpi(job, launch, timeout):
 
         if "mpi4py.MPI" not in sys.modules:
             mpi4py.rc.initialize = mpi4py.rc.finalize = False
-            atexit.register(_finalize, os.getpid())
+            atexit.register(_finalize, os.getpid(), job.watch)
         from mpi4py import MPI
     except (ImportError, RuntimeError) as problem:
         raise error(
             weft.DeviceError,
             "distributed.mpi.absent",
             f"MPI's launcher has started this process, and mpi4py cannot be imported in it: {problem}",
-            help="apt install python3-mpi4py, or pip install mpi4py",
+            help="pip install mpi4py; where its wheel does not find the launcher's MPI: MPICC=mpicc.mpich (or mpicc.openmpi) pip install --no-binary mpi4py mpi4py",
         ) from None
     from .mpi import Mpi
 
