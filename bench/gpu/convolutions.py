@@ -231,7 +231,8 @@ def main():
     torch.backends.cudnn.benchmark = True
     halves.busy = torch.randn(8192, 8192, device="cuda").to(torch.bfloat16)
     asked = {f"{net} {args.dtype}": {"mean": 1.0, "least": 0.7} for net in rows}
-    record = Record(f"convolutions with gradients, {args.dtype}", "cuda", asked)
+    kind = "random convolutions" if args.random else "convolutions"
+    record = Record(f"{kind} with gradients, {args.dtype}", "cuda", asked)
     wrong = False
     for net, cases in rows.items():
         ratios = []
