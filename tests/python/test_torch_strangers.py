@@ -306,6 +306,14 @@ def test_as_eager(program):
         torch.testing.assert_close(g, w, equal_nan=True)
 
 
+@pytest.mark.parametrize("shape, axes", [((20011, 64), 0), ((70000, 17, 3), (0, 2)), ((129, 257, 65), (0, 1)), ((1000003,), 0)], ids=str)  # fmt: skip
+def test_long_sums_are_as_exact_as_those_of_torch(shape, axes):
+    f = lambda x: (x.abs() * 1.0).sum(axes)  # noqa: E731
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(1))
+    got, _ = run(lambda c: c(f)(x), on_weft)
+    torch.testing.assert_close(got, f(x.double()).float(), rtol=2.5e-6, atol=0)
+
+
 def test_threads_share_a_compiled_model():
     torch._dynamo.reset()
     model = mlp(4, 6, 2)

@@ -23,6 +23,8 @@ namespace {
 
 constexpr std::int64_t kLanes = 16, kRow = 4096, kColumns = 128;
 constexpr std::int64_t kHeldBytes = 1 << 18;  // of a row's values, kept for later passes
+/// Additions in a row to one running result: sums of sums lose fewer digits.
+constexpr std::int64_t kRun = 128;
 
 Expr number(std::int64_t v) { return ir::make_int(v); }
 std::int64_t product(const Dims& d) {
@@ -70,6 +72,25 @@ std::vector<Expr> offsets(const Expr& linear, const Dims& shape, const std::vect
     for (std::size_t k = 0; k < steps.size(); ++k) out[k] = out[k] + x * number(steps[k][i]);
   }
   return out;
+}
+
+/// body(i) for i in [0, extent), `most` at a time between before() and after().
+Stmt in_runs(const std::string& name, std::int64_t extent, std::int64_t most,
+             const std::function<Stmt()>& before, const std::function<Stmt(const Expr&)>& body,
+             const std::function<Stmt()>& after) {
+  auto run = [&](const Expr& first, std::int64_t length) {
+    return ir::seq(
+        {before(),
+         loop(name, length, ir::ForKind::serial, [&](const Expr& i) { return body(first + i); }),
+         after()});
+  };
+  const std::int64_t whole = extent / most;
+  std::vector<Stmt> all;
+  if (whole > 0)
+    all.push_back(loop(name + "_run", whole, ir::ForKind::serial,
+                       [&](const Expr& r) { return run(r * number(most), most); }));
+  if (extent % most) all.push_back(run(number(whole * most), extent % most));
+  return ir::seq(std::move(all));
 }
 
 /// body(j) over [0, extent) in vectors, the rest in shorter vectors and at last one by one.
@@ -351,7 +372,7 @@ class KernelWriter {
   Stmt row(const Expr& at, const std::map<const LazyNode*, ir::Buffer>& held) {
     Block block;
     const Places from = base(at);
-    std::map<std::size_t, ir::Buffer> acc;
+    std::map<std::size_t, ir::Buffer> acc, run;
     LazyWriter numbers;  // of this row
     for (std::size_t p = 0; p < passes_.passes().size(); ++p) {
       const HostPass& pass = passes_.passes()[p];
@@ -359,14 +380,14 @@ class KernelWriter {
       const std::int64_t lanes = lanes_of(pass);
       for (std::size_t v : pass.reductions) {
         const std::int64_t own = lanes + rest_of(lanes);
-        acc[v] = ir::make_buffer(cat("acc", v), dtype_of(sums(v)), {number(own)}, "local");
-        const Expr start = reduce_identity(value(v)->reduction, sums(v));
-        const auto first = [&](const Expr& j) { return ir::store(acc[v], start, {j}); };
-        block.add(vectors(lanes, kLanes, first, true));
-        block.add(vectors(
-            rest_of(lanes), kLanes, [&](const Expr& j) { return first(j + number(lanes)); }, true));
+        const auto make = [&](const char* name) {
+          return ir::make_buffer(cat(name, v), dtype_of(sums(v)), {number(own)}, "local");
+        };
+        acc[v] = make("acc");
+        if (is_long(lanes)) run[v] = make("run");
+        block.add(started(v, acc[v], lanes));
       }
-      block.add(row_pass(p, from, lanes, numbers, acc, held));
+      block.add(row_pass(p, from, lanes, numbers, acc, run, held));
       for (std::size_t v : pass.reductions) {
         block.add(joined_lanes(acc[v], value(v)->reduction, lanes));
         const Expr total = ir::load(acc[v], {number(0)});
@@ -383,7 +404,30 @@ class KernelWriter {
     }
     Stmt out = block.done();
     for (const auto& [v, buffer] : acc) out = ir::allocate(buffer, out);
+    for (const auto& [v, buffer] : run) out = ir::allocate(buffer, out);
     return out;
+  }
+
+  /// Whether a running result of a row would be joined with too many elements one after another.
+  bool is_long(std::int64_t lanes) const { return product(axes_.gone) / lanes > 2 * kRun; }
+
+  /// Running results that nothing was joined with.
+  Stmt started(std::size_t v, const ir::Buffer& to, std::int64_t lanes) const {
+    const Expr start = reduce_identity(value(v)->reduction, sums(v));
+    return lanes_and_rest(lanes, [&](const Expr& j) { return ir::store(to, start, {j}); });
+  }
+  Stmt lanes_and_rest(std::int64_t lanes, const std::function<Stmt(const Expr&)>& at) const {
+    return ir::seq(
+        {vectors(lanes, kLanes, at, true),
+         vectors(
+             rest_of(lanes), kLanes, [&](const Expr& j) { return at(j + number(lanes)); }, true)});
+  }
+  /// Running results joined with those of a run.
+  Stmt added(std::size_t v, const ir::Buffer& run, const ir::Buffer& to, std::int64_t lanes) const {
+    return lanes_and_rest(lanes, [&](const Expr& j) {
+      return ir::store(to, reduce_value(value(v)->reduction, ir::load(to, {j}), ir::load(run, {j})),
+                       {j});
+    });
   }
 
   /// Names a number of the row: its leaves are loaded at the row's first place.
@@ -421,11 +465,23 @@ class KernelWriter {
 
   Stmt row_pass(std::size_t p, const Places& from, std::int64_t lanes, const LazyWriter& numbers,
                 const std::map<std::size_t, ir::Buffer>& acc,
+                const std::map<std::size_t, ir::Buffer>& run,
                 const std::map<const LazyNode*, ir::Buffer>& held) {
     const HostPass& pass = passes_.passes()[p];
     const int last = axes_.last_gone();
     const std::int64_t inner = axes_.gone[last], outer = product(axes_.gone) / inner;
-    return loop("g", outer, ir::ForKind::serial, [&](const Expr& g) {
+    const std::int64_t whole = inner / lanes;
+    const bool joins = !pass.reductions.empty(), runs = joins && is_long(lanes);
+    const auto each = [&](const std::function<Stmt(std::size_t)>& f) {
+      std::vector<Stmt> all;
+      for (std::size_t v : pass.reductions) all.push_back(f(v));
+      return ir::seq(std::move(all));
+    };
+    const auto start = [&] { return each([&](auto v) { return started(v, run.at(v), lanes); }); };
+    const auto add = [&] {
+      return each([&](auto v) { return added(v, run.at(v), acc.at(v), lanes); });
+    };
+    auto along_inner = [&](const Expr& g) {
       Block block;
       const Places at = sum(from, offsets(g, axes_.gone, axes_.gone_steps, last));
       const Loaded loaded = load_still(block, pass, at, axes_.gone_steps, last);
@@ -443,7 +499,7 @@ class KernelWriter {
           }
         };
         auto join = [&](std::size_t v, const Expr& x) {
-          const ir::Buffer& to = acc.at(v);
+          const ir::Buffer& to = (runs ? run : acc).at(v);
           return ir::store(to, reduce_value(value(v)->reduction, ir::load(to, {lane}), x), {lane});
         };
         auto hold = [&](const Lazy& x, const Expr& v) {
@@ -451,19 +507,24 @@ class KernelWriter {
         };
         return position(pass, here, loaded, known, join, hold, false);
       };
-      const std::int64_t whole = inner / lanes;
-      const bool joins = !pass.reductions.empty();
-      if (whole > 0)
-        block.add(loop("c", whole, ir::ForKind::serial, [&](const Expr& c) {
-          return vectors(
-              lanes, kLanes, [&](const Expr& j) { return body(c * number(lanes) + j, j); }, joins);
-        }));
-      block.add(vectors(
+      const auto column = [&](const Expr& c) {
+        return vectors(
+            lanes, kLanes, [&](const Expr& j) { return body(c * number(lanes) + j, j); }, joins);
+      };
+      const Stmt rest = vectors(
           rest_of(lanes), kLanes,
-          [&](const Expr& j) { return body(j + number(whole * lanes), j + number(lanes)); },
-          joins));
+          [&](const Expr& j) { return body(j + number(whole * lanes), j + number(lanes)); }, joins);
+      if (runs && whole > kRun) {
+        block.add(in_runs("c", whole, kRun, start, column, add));
+        block.add(ir::seq({start(), rest, add()}));
+        return block.done();
+      }
+      if (whole > 0) block.add(loop("c", whole, ir::ForKind::serial, column));
+      block.add(rest);
       return block.done();
-    });
+    };
+    if (!runs || whole > kRun) return loop("g", outer, ir::ForKind::serial, along_inner);
+    return in_runs("g", outer, kRun / std::max<std::int64_t>(whole, 1), start, along_inner, add);
   }
 
   /// A result that an earlier pass wrote.
@@ -533,6 +594,7 @@ class KernelWriter {
   struct Strip {
     Places from;
     std::int64_t width;
+    std::map<std::size_t, ir::Buffer> run;      // of each lane: what the last rows were joined to
     std::map<const LazyNode*, ir::Buffer> own;  // of each lane: joined results and numbers
     std::map<const LazyNode*, ir::Buffer> held;
     std::vector<ir::Buffer> all;
@@ -552,19 +614,20 @@ class KernelWriter {
                  along(axes_.kept_steps, last, first));
     s.width = width;
     for (const HostPass& p : passes_.passes()) {
-      for (std::size_t v : p.reductions) s.add(s.own, value(v).node(), sums(v), width);
+      for (std::size_t v : p.reductions) {
+        s.add(s.own, value(v).node(), sums(v), width);
+        if (product(axes_.gone) <= 2 * kRun) continue;
+        s.run[v] = ir::make_buffer(cat("run", v), dtype_of(sums(v)), {number(width)}, "local");
+        s.all.push_back(s.run[v]);
+      }
       for (const Lazy& x : p.held) s.add(s.held, x.node(), x.elem(), width * product(axes_.gone));
     }
     std::vector<Stmt> all;
     for (std::size_t p = 0; p < passes_.passes().size(); ++p) {
       const HostPass& pass = passes_.passes()[p];
       numbers_of_strip(s, pass.numbers, all);
-      for (std::size_t v : pass.reductions) {
-        const Expr start = reduce_identity(value(v)->reduction, sums(v));
-        all.push_back(vectors(width, kLanes, [&](const Expr& j) {
-          return ir::store(s.own.at(value(v).node()), start, {j});
-        }));
-      }
+      for (std::size_t v : pass.reductions)
+        all.push_back(started_lanes(v, s.own.at(value(v).node()), width));
       all.push_back(strip_pass(p, s));
     }
     if (!passes_.of_rows().empty())
@@ -630,10 +693,15 @@ class KernelWriter {
     }));
   }
 
+  Stmt started_lanes(std::size_t v, const ir::Buffer& to, std::int64_t width) const {
+    const Expr start = reduce_identity(value(v)->reduction, sums(v));
+    return vectors(width, kLanes, [&](const Expr& j) { return ir::store(to, start, {j}); });
+  }
+
   Stmt strip_pass(std::size_t p, const Strip& s) {
     const HostPass& pass = passes_.passes()[p];
     const int last = axes_.last_kept();
-    return loop("g", product(axes_.gone), ir::ForKind::serial, [&](const Expr& g) {
+    auto across = [&](const Expr& g) {
       Block block;
       const Places at = sum(s.from, offsets(g, axes_.gone, axes_.gone_steps, axes_.gone.size()));
       const Loaded loaded = load_still(block, pass, at, axes_.kept_steps, last);
@@ -651,7 +719,7 @@ class KernelWriter {
           }
         };
         auto join = [&](std::size_t v, const Expr& x) {
-          const ir::Buffer& to = s.own.at(value(v).node());
+          const ir::Buffer& to = s.run.empty() ? s.own.at(value(v).node()) : s.run.at(v);
           return ir::store(to, reduce_value(value(v)->reduction, ir::load(to, {j}), x), {j});
         };
         auto hold = [&](const Lazy& x, const Expr& v) {
@@ -660,7 +728,28 @@ class KernelWriter {
         return position(pass, here, loaded, known, join, hold, false);
       }));
       return block.done();
-    });
+    };
+    const std::int64_t rows = product(axes_.gone);
+    if (s.run.empty() || pass.reductions.empty())
+      return loop("g", rows, ir::ForKind::serial, across);
+    const auto each = [&](const std::function<Stmt(std::size_t)>& f) {
+      std::vector<Stmt> all;
+      for (std::size_t v : pass.reductions) all.push_back(f(v));
+      return ir::seq(std::move(all));
+    };
+    return in_runs(
+        "g", rows, kRun,
+        [&] { return each([&](auto v) { return started_lanes(v, s.run.at(v), s.width); }); },
+        across,
+        [&] {
+          return each([&](auto v) {
+            const ir::Buffer& to = s.own.at(value(v).node());
+            return vectors(s.width, kLanes, [&](const Expr& j) {
+              const Expr more = ir::load(s.run.at(v), {j});
+              return ir::store(to, reduce_value(value(v)->reduction, ir::load(to, {j}), more), {j});
+            });
+          });
+        });
   }
 
   const HostKernel& k_;
