@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions of 16-bit floats as whole products without copies of windows: the copy engine reads
 // a patch of 64 places of the images at the place of the window that a step of the sum belongs to;
-// what lies outside is 0. Images are brought to channels-last order before, and back afterwards.
-// Of float32 the same with planes of pieces, whose results are written where they belong.
+// what lies outside is 0. Images are brought to channels-last order before; threads store results
+// where they belong. Of float32 the same with planes of pieces.
 
 #include <algorithm>
 #include <array>
@@ -41,6 +41,13 @@ TileOperand by_place(const NDArray& weight) {
   return {rows_of.permute(order).slice(3, 0, n[0], 1), 3, pieces ? planes.strides()[0] : 0};
 }
 
+/// Where threads store results [n, c, y, x].
+void store_at(WholeNumbers& v, const NDArray& out) {
+  const Dims &n = out.shape(), &s = out.strides();
+  v.m = n[0] * n[2] * n[3], v.n = n[1], v.wide = n[3], v.high = n[2], v.slab = out.size();
+  v.to_image = s[0], v.to_channel = s[1], v.to_y = s[2], v.to_x = s[3];
+}
+
 /// A patch of 64 places that covers images of these extents with the least outside of them. Of
 /// equal ones that of the fewest images and the most nearly square: its places share more of their
 /// windows, and their results lie side by side.
@@ -62,11 +69,11 @@ void choose_patch(WholeProduct& spec, WholeNumbers& x, std::int64_t n, std::int6
   }
 }
 
-/// Rows of patches: images `x`, weights by place, to `out` in channels-last order; of pieces to
-/// float32 of any layout.
-void patches(const Last& out, const Last& x, const TileOperand& placed, const Images& images,
+/// Rows of patches: images `x`, weights by place, to `out` [n, o, y, x] of any layout.
+void patches(const NDArray& out, const Last& x, const TileOperand& placed, const Images& images,
              bool turned) {
   const NDArray& weight = placed.x;
+  const Dims &to = out.shape(), &n = weight.shape(), &s = weight.strides();
   const bool pieces = x.plane > 0;
   WholeProduct spec;
   spec.mode = WholeProduct::Mode::patches;
@@ -74,43 +81,33 @@ void patches(const Last& out, const Last& x, const TileOperand& placed, const Im
   spec.b_along_n = !turned;
   spec.step[0] = static_cast<int>(images.step[1]), spec.step[1] = static_cast<int>(images.step[0]);
   WholeNumbers v;
-  choose_patch(spec, v, out.images(), out.height(), out.width());
-  const std::int64_t count = v.steps, places = weight.shape()[0] * weight.shape()[1];
-  v.chunks = ceil_div(x.channels, 64), v.window = weight.shape()[1];
+  choose_patch(spec, v, to[0], to[2], to[3]);
+  const std::int64_t count = v.steps, places = n[0] * n[1];
+  v.chunks = ceil_div(x.channels, 64), v.window = n[1];
   v.steps = v.chunks * places;
   rules::GemmShape shape = whole_shape();
-  shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64;
-  shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.data.elem());
+  shape.m = count * 64, shape.n = to[1], shape.k = v.steps * 64;
+  shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   shape.read_bytes = read_bytes(x) + (pieces ? rules::kPieces : 1) * 2 * weight.size();
-  const int planes_first[] = {0, 3, 1, 2};
-  const NDArray ordered = pieces ? out.data.permute(planes_first) : out.data;
-  shape.divisible = ordered.is_contiguous() && out.data.shape()[3] == out.channels;
-  const rules::GemmDecisions choice = gemm_choice(grid_of(x.data.device()), shape);
+  shape.divisible = out.is_contiguous();
   take(choice, spec);
   v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
-  v.tiles_m = ceil_div(count, spec.groups), v.tiles_n = ceil_div(out.channels, spec.columns);
-  const bool by_threads = v.parts > 1 || pieces;
-  v.m = by_threads ? out.images() * out.height() * out.width() : count * 64, v.n = out.channels;
-  v.wide = out.width(), v.high = out.height();
+  v.tiles_m = ceil_div(count, spec.groups), v.tiles_n = ceil_div(to[1], spec.columns);
   v.before[0] = images.before[1], v.before[1] = images.before[0];
   v.turned = turned ? places : 0;
-  const Dims &n = weight.shape(), &s = weight.strides();
   const std::int64_t rows = turned ? n[3] : n[2], columns = turned ? n[2] : n[3];
-  const WholeTensor a = x.tensor(), to = out.tensor();
   // The innermost axis is o, summed where the window is turned around.
-  const WholeTensor b =
-      tensor_in_planes(weight, {turned ? rows : columns, turned ? columns : rows, n[1], n[0]},
-                       {s[2], s[1], s[0]}, placed.plane);
-  if (!by_threads) return run_whole(x.data.device(), spec, {&a, &b, &to}, out.data, v);
-  spec.out = WholeProduct::Out::partial;
-  const NDArray parts =
-      v.parts > 1 ? NDArray::empty(x.data.device(), Elem::float32, Dims{v.parts, v.m, v.n})
-                  : ordered;
-  const Dims& steps = out.data.strides();
-  v.slab = v.m * v.n;
-  v.to_image = steps[0], v.to_y = steps[1], v.to_x = steps[2], v.to_channel = steps[3];
-  run_whole(x.data.device(), spec, {&a, &b}, parts, v);
-  if (v.parts > 1) add_parts(ordered, parts);
+  const WholeTensor a = x.tensor(),
+                    b = tensor_in_planes(
+                        weight, {turned ? rows : columns, turned ? columns : rows, n[1], n[0]},
+                        {s[2], s[1], s[0]}, placed.plane);
+  const bool split = v.parts > 1;
+  spec.out = split || pieces ? WholeProduct::Out::partial : WholeProduct::Out::stored;
+  const NDArray sums =
+      split ? NDArray::empty(out.device(), Elem::float32, Dims{v.parts, out.size()}) : out;
+  store_at(v, out);
+  run_whole(out.device(), spec, {&a, &b}, sums, v);
+  if (split) add_parts(out, sums);
 }
 
 /// Images whose pieces are in memory at a time, in equal lots.
@@ -124,11 +121,9 @@ void pieces_conv(const NDArray& out, const NDArray& x, const NDArray& weight,
                  const Images& images) {
   const TileOperand placed = by_place(weight);
   const std::int64_t count = x.shape()[0], lot = lot_of(x, x);
-  const int order[] = {0, 2, 3, 1};
   for (std::int64_t i = 0; i < count; i += lot) {
     const std::int64_t some = std::min(lot, count - i);
-    const Last to{out.slice(0, i, some, 1).permute(order), out.shape()[1]};
-    patches(to, channels_last(x.slice(0, i, some, 1)), placed, images, false);
+    patches(out.slice(0, i, some, 1), channels_last(x.slice(0, i, some, 1)), placed, images, false);
   }
 }
 
@@ -141,9 +136,7 @@ void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, con
     return whole_conv(out, named_places(x, images.step, n[2], n[3]), weight, {});
   if (x.elem() == Elem::float32) return pieces_conv(out, x, weight, images);
   if (one_place && place_convolution(out, x, weight)) return;
-  const Last to = empty_last(out, n[0], n[2], n[3], n[1]);
-  patches(to, channels_last(x), by_place(weight), images, false);
-  from_channels_last(out, to);
+  patches(out, channels_last(x), by_place(weight), images, false);
 }
 
 namespace {
@@ -171,10 +164,8 @@ void phases(const NDArray& out, const Last& g, const TileOperand& placed, const 
   shape.read_bytes = read_bytes(g) + (pieces ? rules::kPieces : 1) * 2 * placed.x.size();
   take(gemm_choice(grid_of(out.device()), shape), spec);
   v.tiles_m = ceil_div(patches, spec.groups), v.tiles_n = ceil_div(n[1], spec.columns);
-  v.m = n[0] * n[2] * n[3], v.n = n[1], v.wide = n[3], v.high = n[2];
   v.before[0] = images.before[1], v.before[1] = images.before[0];
-  const Dims& to = out.strides();
-  v.to_image = to[0], v.to_channel = to[1], v.to_y = to[2], v.to_x = to[3];
+  store_at(v, out);
   const WholeTensor a = g.tensor(), b = tensor_in_planes(placed.x, {w[3], w[2], w[1], w[0]},
                                                          {s[2], s[1], s[0]}, placed.plane);
   run_whole(out.device(), spec, {&a, &b}, out, v);
@@ -186,16 +177,17 @@ Images back_of(const Images& images, const NDArray& window) {
   for (int i = 0; i < 2; ++i) back.before[i] = window.shape()[i] - 1 - images.before[i];
   return back;
 }
+void adjoint(const NDArray& out, const Last& g, const TileOperand& placed, const Images& images) {
+  if (has_steps(images)) return phases(out, g, placed, images);
+  patches(out, g, placed, back_of(images, placed.x), true);
+}
 
 void input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& weight,
                     const Images& images) {
   const Dims& n = out.shape();
   if (of_one_place(weight, images) && place_input_gradient(out, g, last, weight)) return;
   const TileOperand placed = by_place(weight);
-  if (has_steps(images)) return phases(out, last.last(), placed, images);
-  const Last to = empty_last(out, n[0], n[2], n[3], n[1]);
-  patches(to, last.last(), placed, back_of(images, placed.x), true);
-  from_channels_last(out, to);
+  adjoint(out, last.last(), placed, images);
 }
 
 /// [c, place, o] of compact weights [o, c, i, j].
@@ -248,16 +240,10 @@ void pieces_gradients(const NDArray* input, const NDArray* weights, const NDArra
   NDArray sums;  // of each lot, where there are several
   if (weights && lot < count)
     sums = NDArray::empty(g.device(), g.elem(), Dims{ceil_div(count, lot), w[0], w[1], w[2], w[3]});
-  const int order[] = {0, 2, 3, 1};
   for (std::int64_t i = 0; i < count; i += lot) {
     const std::int64_t some = std::min(lot, count - i);
     const Last by = channels_last(g.slice(0, i, some, 1));
-    if (input) {
-      const NDArray part = input->slice(0, i, some, 1);
-      const Last to{part.permute(order), input->shape()[1]};
-      if (has_steps(images)) phases(part, by, placed, images);
-      else patches(to, by, placed, back_of(images, placed.x), true);
-    }
+    if (input) adjoint(input->slice(0, i, some, 1), by, placed, images);
     if (weights)
       weight_gradient(sums.defined() ? sums.select(0, i / lot) : *weights, by,
                       channels_last(x.slice(0, i, some, 1)), images);

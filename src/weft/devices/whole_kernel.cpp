@@ -43,7 +43,7 @@ class Kernel {
                                : rows,
              patches || places ? apart : one);
     describe("b", b_, map_b_, places ? patch : s_.b_along_n ? tile : columns, one);
-    if (s_.out == Out::copied) describe("out", out_, map_out_, patches ? patch : tile, one);
+    if (s_.out == Out::copied) describe("out", out_, map_out_, tile, one);
     for (std::string_view name : kWholeNumbers) numbers_[name] = p_.integer(std::string(name));
     Stmt body = p_.bound("blockIdx.x", of("blocks"), [&](const Expr& block) {
       return p_.bound("threadIdx.x", at(s_.threads()),
@@ -477,9 +477,6 @@ class Kernel {
   /// By the copy engine, 64 columns after the others.
   Stmt send() {
     Names let{p_, {}};
-    std::vector<Expr> p;
-    const bool patches = s_.mode == Mode::patches;
-    if (patches) p = patch_at(let, ir::div(tile_.m, at(64)) + group_);
     const Expr row = let("row", tile_.m + group_ * at(64));
     std::vector<Stmt> all;
     const int pieces = s_.columns / 64;
@@ -487,9 +484,8 @@ class Kernel {
       const Expr half = pieces % 2 ? mod(turn_ * at(pieces) + at(i), at(2)) : at(i % 2);
       const Expr from = address(staged_, {group_, half, at(0), at(0)});
       const Expr to = tile_.n + at(i * 64);
-      Stmt store = patches ? call("bulk_store", {map_out_, from, to, p[0], p[1], p[2]})
-                           : call("bulk_store", {map_out_, from, to, row, tile_.batch, at(0)});
-      if (!patches) store = ir::if_then(ir::lt(row, of("m")), store);
+      const Stmt store = ir::if_then(
+          ir::lt(row, of("m")), call("bulk_store", {map_out_, from, to, row, tile_.batch, at(0)}));
       // A group also where nothing is sent: waits count groups.
       const Stmt started = make_ref<const ir::AsyncNode>("bulk", sent_, store);
       const Stmt meet = call("meet", {group_ + at(1), at(128)});
@@ -510,33 +506,15 @@ class Kernel {
     const Expr pair = let("pair", tile_.column * at(s_.columns / 2) + mod(lane, at(4)));
     const Expr half = let("half", ir::div(of("n"), at(2)));
     const DType wide = dtypes::int64;
-    // Rows of a convolution's window lie beside one another, those of patches where the place does.
-    const bool patches = s_.mode == Mode::patches, places = s_.mode == Mode::places;
-    std::vector<Expr> p;
-    if (patches) p = patch_at(let, ir::div(tile_.m, at(64)) + group_);
+    // Rows of a convolution's window lie beside one another.
+    const bool places = s_.mode == Mode::places;
     const Expr slab = let("slab", places ? tile_.which : tile_.which * of("batches") + tile_.batch);
-    const Expr in_patch = let("in_patch", warp * at(16) + ir::div(lane, at(4)));
-    auto place = [&](const Expr& h) -> std::array<Expr, 3> {
-      const Expr r = in_patch + h * at(8);
-      const std::int64_t across = s_.patch[0], area = across * s_.patch[1];
-      return {p[0] + mod(r, at(across)), p[1] + ir::div(mod(r, at(area)), at(across)),
-              p[2] + ir::div(r, at(area))};
-    };
     auto line = [&](const Expr& h) {
-      Expr at_row = ir::cast(wide, row + h * at(8));
-      if (patches) {
-        const auto [x, y, image] = place(h);
-        at_row = ir::cast(wide, (image * of("high") + y) * of("wide") + x);
-      }
+      const Expr at_row = ir::cast(wide, row + h * at(8));
       const Expr all = ir::cast(wide, slab) * ir::cast(wide, of("m")) + at_row;
       return places ? all * ir::cast(wide, of("batches")) + ir::cast(wide, tile_.batch) : all;
     };
-    auto counts = [&](const Expr& h) {
-      if (!patches) return ir::lt(row + h * at(8), of("m"));
-      const auto [x, y, image] = place(h);
-      return ir::logical_and(ir::logical_and(ir::lt(x, of("wide")), ir::lt(y, of("high"))),
-                             ir::lt((image * of("high") + y) * of("wide") + x, of("m")));
-    };
+    auto counts = [&](const Expr& h) { return ir::lt(row + h * at(8), of("m")); };
     auto store = [&](const Expr& j, const Expr& h, const Expr& e, const Expr& to) {
       return ir::store(out_, result({j, h, e}), {to});
     };

@@ -27,8 +27,8 @@ struct WholeProduct {
   /// is [row, column, k, n] of the window. places: the batches are the window's places, the steps
   /// patches of 64 places in the images a and b.
   enum class Mode : std::uint8_t { product, patches, places };
-  /// copied: of the operands' type by the copy engine (rows at multiples of 16 bytes); stored: by
-  /// threads; partial: float32 by threads.
+  /// copied: of the operands' type by the copy engine (rows at multiples of 16 bytes, no patches);
+  /// stored: by threads; partial: float32 by threads.
   enum class Out : std::uint8_t { copied, stored, partial };
 
   Mode mode = Mode::product;
@@ -49,7 +49,7 @@ struct WholeProduct {
   int phases[2] = {0, 0};
   bool phased() const { return phases[0] > 0; }
   /// Whether results lie at the steps to_image, to_y, to_x and to_channel, parts `slab` apart.
-  bool by_steps() const { return mode == Mode::patches && (pieces || phased()); }
+  bool by_steps() const { return mode == Mode::patches; }
 };
 
 /// blocks: of the launch. steps: of 64 summands, of the whole sum; part: steps of one part. inner:
