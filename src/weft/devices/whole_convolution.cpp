@@ -184,7 +184,6 @@ void adjoint(const NDArray& out, const Last& g, const TileOperand& placed, const
 
 void input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& weight,
                     const Images& images) {
-  const Dims& n = out.shape();
   if (of_one_place(weight, images) && place_input_gradient(out, g, last, weight)) return;
   const TileOperand placed = by_place(weight);
   adjoint(out, last.last(), placed, images);
