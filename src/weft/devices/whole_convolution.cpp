@@ -90,6 +90,7 @@ void patches(const NDArray& out, const Last& x, const TileOperand& placed, const
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   shape.read_bytes = read_bytes(x) + (pieces ? rules::kPieces : 1) * 2 * weight.size();
   shape.divisible = out.is_contiguous();
+  const rules::GemmDecisions choice = gemm_choice(grid_of(out.device()), shape);
   take(choice, spec);
   v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
   v.tiles_m = ceil_div(count, spec.groups), v.tiles_n = ceil_div(to[1], spec.columns);
