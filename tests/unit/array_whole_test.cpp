@@ -365,33 +365,37 @@ TEST(ArrayWhole, adjoints_of_convolutions_with_steps) {
   }
 }
 
-void gradients_towards_weights(bool pieces) {
+void gradients_towards_weights(bool pieces, int groups, int step_x, int step_y) {
   constexpr std::int64_t kImages = 3, kHigh = 5, kWide = 6, kIn = 72, kOut = 72, kWindow = 3,
                          kBefore = 1;
   WholeProduct spec;
   spec.type = dtypes::bfloat16, spec.mode = Mode::places, spec.out = Out::partial;
-  spec.a_along_m = true, spec.columns = 64, spec.stages = 2, spec.groups = 1, spec.pieces = pieces;
+  spec.a_along_m = true, spec.columns = 128, spec.stages = 2, spec.groups = groups;
+  spec.pieces = pieces;
   spec.patch[0] = 8, spec.patch[1] = 4, spec.patch[2] = 2;
+  spec.step[0] = step_x, spec.step[1] = step_y;
   std::mt19937 rng(13);
   const std::int64_t planes = pieces ? device::kPiecePlanes : 1;
-  Array x({kIn, kWide, kHigh, kImages}, 72, planes), g({kOut, kWide, kHigh, kImages}, 72, planes);
+  const std::int64_t wide = (kWide - 1) * step_x + 1, high = (kHigh - 1) * step_y + 1;
+  Array x({kIn, wide, high, kImages}, 72, planes), g({kOut, kWide, kHigh, kImages}, 72, planes);
   x.fill(rng), g.fill(rng);
-  const std::int64_t across = 1, down = 2, steps = across * down * 2, parts = 2, taps = 9;
-  std::vector<float> sums(static_cast<std::size_t>(parts * taps * kIn * kOut), NAN);
-  run(joined(spec), spec, x, g, sums.data(), std::ssize(sums), nullptr,
+  const std::int64_t across = 1, down = 2, steps = across * down * 2, parts = 2, taps = 9,
+                     chunks = 2, columns = taps * chunks * 64;
+  std::vector<float> sums(static_cast<std::size_t>(parts * kOut * columns), NAN);
+  run(joined(spec), spec, g, x, sums.data(), std::ssize(sums), nullptr,
       {{"blocks", 4},
-       {"tiles_m", 2},
-       {"tiles_n", 2},
-       {"batches", taps},
+       {"tiles_m", groups > 1 ? 1 : 2},
+       {"tiles_n", columns / 128},
        {"parts", parts},
        {"steps", steps},
        {"part", steps / parts},
-       {"m", kIn},
-       {"n", kOut},
+       {"m", kOut},
+       {"n", columns},
        {"patches_w", across},
        {"patches_h", down},
        {"before_x", kBefore},
        {"before_y", kBefore},
+       {"chunks", chunks},
        {"window", kWindow}});
   std::int64_t wrong = 0;
   for (std::int64_t p = 0; p < taps; ++p)
@@ -402,21 +406,22 @@ void gradients_towards_weights(bool pieces) {
           for (std::int64_t i = 0; i < kHigh; ++i)
             for (std::int64_t j = 0; j < kWide; ++j)
               want += product_of(
-                  pieces,
+                  pieces, [&](std::int64_t plane) { return g.read(o, j, i, n, plane); },
                   [&](std::int64_t plane) {
-                    return x.read(c, j - kBefore + p % kWindow, i - kBefore + p / kWindow, n,
-                                  plane);
-                  },
-                  [&](std::int64_t plane) { return g.read(o, j, i, n, plane); });
+                    return x.read(c, j * step_x - kBefore + p % kWindow,
+                                  i * step_y - kBefore + p / kWindow, n, plane);
+                  });
         for (std::int64_t part = 0; part < parts; ++part)
-          got += sums[static_cast<std::size_t>(((part * kIn + c) * taps + p) * kOut + o)];
+          got += sums[static_cast<std::size_t>((part * kOut + o) * columns + p * chunks * 64 + c)];
         wrong += !(got == want);
       }
   EXPECT_EQ(wrong, 0);
 }
 
 TEST(ArrayWhole, gradients_towards_weights) {
-  for (const bool pieces : {false, true}) gradients_towards_weights(pieces);
+  gradients_towards_weights(false, 1, 1, 1);
+  gradients_towards_weights(false, 2, 2, 1);
+  gradients_towards_weights(true, 1, 1, 2);
 }
 
 /// The program without the `which`-th call of `op`; all of a Wait's kind for "wait".

@@ -190,10 +190,12 @@ void input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDA
   adjoint(out, last.last(), placed, images);
 }
 
-/// [c, place, o] of compact weights [o, c, i, j].
+/// Towards compact weights [o, c, i, j]: columns of tiles are the window's places with all
+/// channels each, so that a tile of several reads the gradient of the results once.
 void weight_gradient(const NDArray& out, const Last& by, const Last& from, const Images& images) {
   const Dims& w = out.shape();
   const bool pieces = by.plane > 0;
+  const std::int64_t places = w[2] * w[3];
   WholeProduct spec;
   spec.mode = WholeProduct::Mode::places;
   spec.type = from.data.dtype(), spec.pieces = pieces;
@@ -201,9 +203,9 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   spec.step[0] = static_cast<int>(images.step[1]), spec.step[1] = static_cast<int>(images.step[0]);
   WholeNumbers v;
   choose_patch(spec, v, by.images(), by.height(), by.width());
-  v.batches = w[2] * w[3], v.window = w[3], v.m = w[1], v.n = w[0];
+  v.window = w[3], v.chunks = ceil_div(w[1], 64), v.m = w[0], v.n = places * v.chunks * 64;
   rules::GemmShape shape = whole_shape();
-  shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
+  shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   shape.read_bytes = read_bytes(from) + read_bytes(by);
   shape.divisible = true;
@@ -212,24 +214,22 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
   v.tiles_m = ceil_div(v.m, 64 * spec.groups), v.tiles_n = ceil_div(v.n, spec.columns);
   v.before[0] = images.before[1], v.before[1] = images.before[0];
-  const bool whole = v.parts == 1 && v.n % 8 == 0 && !pieces;
+  const bool whole = v.parts == 1 && !pieces;
   spec.out = whole ? WholeProduct::Out::copied : WholeProduct::Out::partial;
-  const WholeTensor a = from.tensor(), b = by.tensor();
-  // Channels before places: the weights' own order is one transpose away.
-  NDArray turned = NDArray::empty(out.device(), out.elem(), Dims{v.m, v.batches, v.n});
+  const WholeTensor a = by.tensor(), b = from.tensor();
+  const NDArray sums = NDArray::empty(out.device(), out.elem(), Dims{v.m, places, v.chunks * 64});
   if (whole) {
-    const WholeTensor to = tensor_of(turned, {v.n, v.m, v.batches, 1}, {v.n * v.batches, v.n, 8});
-    run_whole(out.device(), spec, {&a, &b, &to}, turned, v);
+    const WholeTensor to = tensor_of(sums, {v.n, v.m, 1, 1}, {v.n, 8, 8});
+    run_whole(out.device(), spec, {&a, &b, &to}, sums, v);
   } else {
-    const bool sums = v.parts > 1 || !pieces;
+    const bool apart = v.parts > 1 || !pieces;
     const NDArray parts =
-        sums ? NDArray::empty(out.device(), Elem::float32, Dims{v.parts, v.m, v.batches, v.n})
-             : turned;
+        apart ? NDArray::empty(out.device(), Elem::float32, Dims{v.parts, v.m, v.n}) : sums;
     run_whole(out.device(), spec, {&a, &b}, parts, v);
-    if (sums) add_parts(turned, parts);
+    if (apart) add_parts(sums, parts);
   }
-  const std::int64_t rows = v.m * v.batches;
-  grid_transpose(out.reshape(Dims{1, v.n, rows}), turned.reshape(Dims{1, rows, v.n}));
+  // Channels before places.
+  grid_transpose(out.reshape(Dims{v.m, w[1], places}), sums.slice(2, 0, w[1], 1));
 }
 
 void pieces_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
@@ -290,7 +290,7 @@ bool prefers_pieces(const Ref<Device>& device, ConvolutionOf which, const Convol
   rules::ProductSize threads{1, s.results, s.images * places, s.channels * taps};
   std::int64_t phases = 1, split = 0;  // elements that become pieces
   if (which == ConvolutionOf::weights) {
-    tiles.batches = taps, tiles.m = s.channels, tiles.n = s.results, tiles.divisible = true;
+    tiles.m = s.results, tiles.n = taps * steps(s.channels), tiles.divisible = true;
     tiles.k = steps(s.images * places), tiles.read_bytes = 2 * rules::kPieces * (of_x + of_y);
     threads = {1, s.results, s.channels * taps, s.images * places};
     split = of_x + of_y;

@@ -41,8 +41,8 @@ class Kernel {
              patches || places ? patch
              : s_.a_along_m    ? tile
                                : rows,
-             patches || places ? apart : one);
-    describe("b", b_, map_b_, places ? patch : s_.b_along_n ? tile : columns, one);
+             patches ? apart : one);
+    describe("b", b_, map_b_, places ? patch : s_.b_along_n ? tile : columns, places ? apart : one);
     if (s_.out == Out::copied) describe("out", out_, map_out_, tile, one);
     for (std::string_view name : kWholeNumbers) numbers_[name] = p_.integer(std::string(name));
     Stmt body = p_.bound("blockIdx.x", of("blocks"), [&](const Expr& block) {
@@ -245,8 +245,13 @@ class Kernel {
       before = {set_ring(2, mod(tile_.first, of("patches_w"))),
                 set_ring(3, mod(line, of("patches_h"))),
                 set_ring(4, ir::div(line, of("patches_h")))};
-      window_[0] = let("wx", mod(tile_.batch, of("window")) - of("before_x"));
-      window_[1] = let("wy", ir::div(tile_.batch, of("window")) - of("before_y"));
+      for (int j = 0; j < s_.columns / 64; ++j) {
+        const Expr piece = let("piece", tile_.column * at(s_.columns / 64) + at(j));
+        const Expr tap = let("tap", ir::div(piece, of("chunks")));
+        windows_.push_back({let("channel", mod(piece, of("chunks")) * at(64)),
+                            let("wx", mod(tap, of("window")) - of("before_x")),
+                            let("wy", ir::div(tap, of("window")) - of("before_y"))});
+      }
     }
     before.push_back(each_step([&](const Expr& k) {
       const Stmt step = bring(k);
@@ -339,10 +344,11 @@ class Kernel {
     } else {
       const Expr p[] = {let("x", ring(2) * at(s_.patch[0])), let("y", ring(3) * at(s_.patch[1])),
                         let("image", ring(4) * at(s_.patch[2]))};
-      for (int g = 0; g < s_.groups; ++g)
-        load_a(g * 64, tile_.m + at(g * 64), p[0] * at(s_.step[0]) + window_[0],
-               p[1] * at(s_.step[1]) + window_[1], p[2]);
-      for (int j = 0; j < s_.columns; j += 64) load_b(j, tile_.n + at(j), p[0], p[1], p[2]);
+      for (int g = 0; g < s_.groups; ++g) load_a(g * 64, tile_.m + at(g * 64), p[0], p[1], p[2]);
+      for (int j = 0; j < s_.columns / 64; ++j) {
+        const auto& [channel, wx, wy] = windows_[static_cast<std::size_t>(j)];
+        load_b(j * 64, channel, p[0] * at(s_.step[0]) + wx, p[1] * at(s_.step[1]) + wy, p[2]);
+      }
     }
     std::vector<Stmt> all;
     auto load = [&](bool b, const Expr& slot, const Expr& token, const Expr& plane) {
@@ -506,13 +512,9 @@ class Kernel {
     const Expr pair = let("pair", tile_.column * at(s_.columns / 2) + mod(lane, at(4)));
     const Expr half = let("half", ir::div(of("n"), at(2)));
     const DType wide = dtypes::int64;
-    // Rows of a convolution's window lie beside one another.
-    const bool places = s_.mode == Mode::places;
-    const Expr slab = let("slab", places ? tile_.which : tile_.which * of("batches") + tile_.batch);
+    const Expr slab = let("slab", tile_.which * of("batches") + tile_.batch);
     auto line = [&](const Expr& h) {
-      const Expr at_row = ir::cast(wide, row + h * at(8));
-      const Expr all = ir::cast(wide, slab) * ir::cast(wide, of("m")) + at_row;
-      return places ? all * ir::cast(wide, of("batches")) + ir::cast(wide, tile_.batch) : all;
+      return ir::cast(wide, slab) * ir::cast(wide, of("m")) + ir::cast(wide, row + h * at(8));
     };
     auto counts = [&](const Expr& h) { return ir::lt(row + h * at(8), of("m")); };
     auto store = [&](const Expr& j, const Expr& h, const Expr& e, const Expr& to) {
@@ -603,9 +605,9 @@ class Kernel {
   std::vector<std::pair<ir::Var, Expr>> maps_;
   std::map<std::string_view, Expr> numbers_;
   Expr block_, thread_, turn_, group_;
-  std::vector<Expr> batch_;               // of a and b: inner, outer
-  std::vector<std::vector<Expr>> patch_;  // of each group: x, y, image
-  Expr window_[2];
+  std::vector<Expr> batch_;                   // of a and b: inner, outer
+  std::vector<std::vector<Expr>> patch_;      // of each group: x, y, image
+  std::vector<std::array<Expr, 3>> windows_;  // of 64 columns: channel, x, y
 };
 
 }  // namespace

@@ -9,7 +9,7 @@
 // Parameters: the buffers a, b, out; of each buffer that is copied in bulk (out: where it is
 // `copied`) its extents and strides but the first, in elements; then kWholeNumbers in order. A sum
 // in several parts is written as float32 for the caller to add up: products as [parts, batches, m,
-// n], places as [parts, m, batches, n], patches as [parts, image, y, x, n] of `high` rows of `wide`
+// n], patches as [parts, image, y, x, n] of `high` rows of `wide`
 // places, `m` in all.
 
 #include <array>
@@ -24,8 +24,8 @@ namespace weft::device {
 struct WholeProduct {
   /// product: a is [batch, batch, m, k], b [batch, batch, k, n]. patches: the rows of a are patches
   /// of 64 places of images [n, y, x, channel], its steps the window's places, 64 channels each; b
-  /// is [row, column, k, n] of the window. places: the batches are the window's places, the steps
-  /// patches of 64 places in the images a and b.
+  /// is [row, column, k, n] of the window. places: the steps are patches of 64 places in the images
+  /// a and b; columns are the window's places, each with all channels of b in `chunks` of 64.
   enum class Mode : std::uint8_t { product, patches, places };
   /// copied: of the operands' type by the copy engine (rows at multiples of 16 bytes, no patches);
   /// stored: by threads; partial: float32 by threads.
