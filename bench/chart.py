@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A picture of a sweep: for each class of functions, how every row compares with the better rival.
 
-    python bench/chart.py SWEEP.json [SWEEP.json ...] OUT.svg      (matplotlib draws it)
+    python bench/chart.py bench/results/SWEEP.json [...] OUT.svg      (matplotlib draws it)
 
 One dot a row; 1 is the rival's speed, to the right is faster; the bar is the geometric mean of the class.
 """
@@ -41,7 +41,7 @@ def main(*paths):
         groups = collections.defaultdict(list)
         for row in sweep["rows"]:
             if "ratio" in row:
-                groups[row["class"]].append(row["ratio"])
+                groups[row["group"]].append(row["ratio"])
         means = {k: math.exp(sum(map(math.log, v)) / len(v)) for k, v in groups.items()}
         for i, name in enumerate(sorted(groups, key=means.get)):
             ratios = groups[name]
@@ -53,7 +53,9 @@ def main(*paths):
         axis.axvline(1, color=ink, lw=0.8)
         axis.set_xlabel("the better rival's time / weft's (right is faster)")
         rows = sum(map(len, groups.values()))
-        axis.set_title(f"{sweep['device']}, {sweep['threads']} thread(s): {rows} rows", fontsize=10)
+        axis.set_title(
+            f"{sweep['benchmark']}, {sweep['device']}, {sweep['date']}: {rows} rows", fontsize=9
+        )
     figure.tight_layout()
     figure.savefig(out, metadata={"Date": None}, transparent=True)
 

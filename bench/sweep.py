@@ -2,7 +2,7 @@
 """Every public array function beside NumPy and PyTorch, over shape classes and element types, in one process.
 
     PYTHONPATH=python python bench/sweep.py [--device cpu|cuda] [--class NAME ...] [--only TEXT ...] [--threads N]
-        [--layouts 4,1e3 ...] [--dtypes float32 ...] [--seconds S] [--sample N --seed S] [--shapes SEED] [--worst N] [--json F] [--cpu-time] [--kernels RATIO]
+        [--layouts 4,1e3 ...] [--dtypes float32 ...] [--seconds S] [--sample N --seed S] [--shapes SEED] [--worst N] [--cpu-time] [--kernels RATIO]
 
 A row is a function, a layout and a type (bench/sweep/cases.py has the table). Its result is compared with the first rival's before it
 is timed; all sides are warmed by the same two calls and sampled in turns; the figure is the ratio of medians, the better
@@ -13,7 +13,6 @@ mean, least, shares below 1 and 0.8 by class, the worst rows, rows that raised (
 
 import argparse
 import collections
-import json
 import math
 import os
 import random
@@ -28,10 +27,12 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "sweep"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "sweep"), HERE]
 import cases
 import libraries
 from libraries import libraries_for
+from recording import Record
 
 TOLERANCE = {"float16": 2e-2, "bfloat16": 6e-2, "float32": 2e-3, "complex64": 2e-3}
 
@@ -157,6 +158,18 @@ def run_row(case, layout, dtype, ours, rivals, seconds, profiled=0.0):
     return dict(row, ratio=ratio, times=times)
 
 
+def recorded(record, row):
+    times = dict(row.get("times", {}))
+    facts = {k: row[k] for k in ("absent", "wrong") if k in row}
+    record.row(
+        row["class"],
+        f"{row['name']} {row['layout']} {row['dtype']}",
+        times.pop("weft", None),
+        times,
+        **facts,
+    )
+
+
 def geometric(values):
     return math.exp(sum(math.log(max(v, 1e-9)) for v in values) / len(values))
 
@@ -220,7 +233,6 @@ def main():
         metavar="RATIO",
         help="on a card: name the kernels of rows below this ratio",
     )
-    parser.add_argument("--json")
     options = parser.parse_args()
     if options.cpu_time:
         if options.threads != 1 or options.device != "cpu":
@@ -244,6 +256,12 @@ def main():
         plan = random.Random(options.seed).sample(plan, options.sample)
     elif options.limit:
         random.Random(options.seed).shuffle(plan)
+    asked = {"mean": 1.2, "least": 0.8} if options.device == "cuda" else {"mean": 1.5, "least": 0.7}
+    record = Record(
+        f"sweep, {options.threads} thread(s)" if options.device == "cpu" else "sweep",
+        options.device,
+        {"": asked},
+    )
     rows, begun = [], time.monotonic()
     for i, (case, layout, dtype) in enumerate(plan):
         if options.limit and time.monotonic() - begun > options.limit:
@@ -252,11 +270,9 @@ def main():
         row = run_row(case, layout, dtype, ours, rivals, options.seconds, options.kernels)
         if row:
             rows.append(row)
+            recorded(record, row)
         if sys.stderr.isatty():
             print(f"\r{i + 1}/{len(plan)} {case.name:30s}", end="", file=sys.stderr)
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"device": options.device, "threads": options.threads, "rows": rows}, file)
     summary(rows, options.worst)
     return 1 if any("wrong" in r for r in rows) else 0
 

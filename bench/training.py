@@ -8,6 +8,7 @@ a tenth of a second on one thread (the host's default), of a card. --cpu-time: o
 
 import argparse
 import math
+import pathlib
 import re
 import statistics
 import sys
@@ -17,6 +18,9 @@ import numpy as np
 import torch
 
 import weft
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from recording import Record
 
 
 class Weft:
@@ -435,6 +439,7 @@ def main():
     size = args.size or ("card" if args.device == "cuda" else "host")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     ratios, wrong = [], 0
+    record = Record(f"training steps, {size}", args.device, {"": {"least": 1.0}})
     for name in args.models or MODELS:
         pair = Pair(name, size, args.device)
         ours, theirs, first = pair.losses()
@@ -447,6 +452,8 @@ def main():
                 torch.cuda.reset_peak_memory_stats()
             a, b = pair.seconds(args.rounds, args.steps)
             ratios.append(b / a)
+            facts = {} if worst < 1e-3 else {"wrong": f"losses differ by {worst:.1e}"}
+            record.row("models", name, a, {"torch": b}, **facts)
             line += f"; then {a * 1e3:.2f} ms, torch {b * 1e3:.2f} ms, ratio {b / a:.3f}"
             if args.device == "cuda":
                 line += f"; peak {pair.device.stats().get('bytes.peak', 0) / 2**30:.2f} GiB, torch {torch.cuda.max_memory_allocated() / 2**30:.2f}"

@@ -11,12 +11,16 @@ import ctypes
 import math
 import pathlib
 import statistics
+import sys
 import tempfile
 import time
 
 import numpy as np
 import programs
 import weft
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from recording import Record
 
 lib = ctypes.CDLL("libdnnl.so.2")
 POINTER = ctypes.c_void_p
@@ -60,6 +64,7 @@ def main():
     parser.add_argument("sizes", type=int, nargs="*", default=[512, 1024])
     args = parser.parse_args()
     weft.set_threads(1)
+    record = Record("products of the schedule, float32, one thread", "cpu", {"": {"least": 0.92}})
     ratios = []
     for n in args.sizes:
         rng = np.random.default_rng(0)
@@ -78,6 +83,7 @@ def main():
             rival.append(time.perf_counter() - start)
         a, b = statistics.median(ours), statistics.median(rival)
         ratios.append(b / a)
+        record.row("float32", f"{n}³", a, {"oneDNN": b})
         print(
             f"{n}^3: weft {2 * n**3 / a / 1e9:.1f} GFLOP/s (best {2 * n**3 / min(ours) / 1e9:.1f}), oneDNN {2 * n**3 / b / 1e9:.1f} "
             f"(best {2 * n**3 / min(rival) / 1e9:.1f}), ratio {b / a:.3f}, of bests {min(rival) / min(ours):.3f}, error {error:.1e}"

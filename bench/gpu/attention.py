@@ -7,6 +7,7 @@ PyTorch's time is that of its fastest back end (cuDNN, FlashAttention, memory-ef
 """
 
 import math
+import pathlib
 import statistics
 import sys
 import time
@@ -17,6 +18,9 @@ import torch
 import weft
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from weft import _core
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from recording import Record
 
 DEVICE = weft.device("cuda:0")
 TOLERANCE = {"float32": 3e-5, "float16": 4e-3, "bfloat16": 2.5e-2}
@@ -143,7 +147,7 @@ BACKENDS = {
 }
 
 
-def row(dtype, batch, heads, n, width, causal, backward):
+def row(record, dtype, batch, heads, n, width, causal, backward):
     shape = (batch, heads, n, width)
     kind = getattr(torch, dtype)
     t = [torch.randn(shape, device="cuda", dtype=kind, requires_grad=backward) for _ in range(3)]
@@ -182,6 +186,12 @@ def row(dtype, batch, heads, n, width, causal, backward):
             times[name].append(run())
     times = {name: statistics.median(x) for name, x in times.items()}
     best = min((s, name) for name, s in times.items() if name != "weft")
+    record.row(
+        f"{'backward' if backward else 'forward'} {dtype}",
+        f"{'causal' if causal else 'full'} {batch} x {heads} x {n} x {width}",
+        times["weft"],
+        {best[1]: best[0]},
+    )
     work = 4.0 * batch * heads * n * n * width * (2.5 if backward else 1) * (0.5 if causal else 1)
     print(
         f"{dtype:9} {'bwd' if backward else 'fwd'} {'causal' if causal else 'full  '} b{batch} h{heads} n{n} d{width}: "
@@ -221,10 +231,12 @@ def main():
         ("bfloat16", 2, 16, 2048, 96, False),
         ("bfloat16", 2, 16, 2048, 256, False),
     ]
+    asked = {f"{w} bfloat16": {"least": a} for w, a in (("forward", 1.0), ("backward", 0.95))}
+    record = Record("attention", "cuda", asked)
     for backward in (True, False):
         for r in rows:
             try:
-                row(*r, backward)
+                row(record, *r, backward)
             except Exception as e:
                 print("failed", r, repr(e)[:300], flush=True)
 

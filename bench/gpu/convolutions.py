@@ -2,13 +2,17 @@
 """Convolutions of ResNet-50, MobileNetV3 and U-Net with their gradients beside PyTorch (cuDNN, TF32 off) in the same run:
 
     convolutions.py [--dtype float32] [--only 1,2] [--kernels] [resnet50] [mobilenet] [unet]
+    convolutions.py --random 40 --seed 7 [--dtype bfloat16]
 
 Time on the card, calls queued ahead, samples of both in turns. Results and gradients are compared with PyTorch's in
 float64, since its float32 gradients of 3 x 3 windows are not exact either; a wrong one makes the exit status 1.
 --only: of each net the rows of these numbers, from 0. --kernels: of both libraries the kernels of one call with gradients.
+--random: that many drawn ones (odd channels, windows of unequal sides, steps, margins, gaps, groups, transposed ones).
 """
 
 import argparse
+import pathlib
+import random
 import statistics
 import sys
 
@@ -16,6 +20,9 @@ import halves
 import torch
 import weft
 from weft import nn
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from recording import Record
 
 # images, channels, size, results, window, stride, groups; -1 results: as many groups as channels. up: transposed
 NETS = {
@@ -83,17 +90,75 @@ def print_kernels(name, f, number=10):
         print(f"    {us:7.1f} {end:7.1f} {calls[0][i].name[:100]}")
 
 
-def row(net, dtype, kernels, n, channels, size, results, window, stride):
+def recorded(record, net, dtype, name, a, b, c, d, bad):
+    facts = {"wrong": "beyond the bound"} if bad else {}
+    record.row(f"{net} {dtype}", name, c, {"cuDNN": d}, forward=round(b / a, 3), **facts)
+
+
+def named(case):
+    """A row of NETS as a case: shapes of the images and weights, options, whether it is transposed."""
+    n, channels, size, results, window, stride = case
     groups = 1 if results else channels
     results, up = results or channels, stride == "up"
     stride, padding = 2 if up else stride, 0 if up else window // 2
+    weight = (channels, results) if up else (results, channels // groups)
+    options = dict(stride=stride, padding=padding, groups=groups)
+    return (n, channels, size, size), (*weight, window, window), options, up
+
+
+def drawn(rng):
+    """A case of moderate work; transposed ones have some of their results' borders cut off."""
+    while True:
+        up = rng.random() < 0.2
+        groups = rng.choice([1] * 6 + [2, 3, 4, 7, 8])
+        channels, results = (rng.choice([1, 3, 5, 8, 16, 17, 24, 33, 64, 96, 130, 256, 512]) for _ in range(2))  # fmt: skip
+        if groups > 1:
+            channels, results = (groups * max(1, v // groups) for v in (channels, results))
+        n = rng.choice([1, 2, 3, 8, 32])
+        size = [rng.choice([7, 9, 14, 15, 28, 31, 56, 57, 64, 100, 128, 200]) for _ in range(2)]
+        window = rng.choice([(1, 1), (3, 3), (3, 3), (5, 5), (7, 7), (1, 7), (7, 1), (2, 2), (3, 5), (4, 4)])  # fmt: skip
+        stride = rng.choice([(1, 1)] * 4 + [(2, 2)] * 3 + [(2, 1), (3, 3)])
+        gap = rng.choice([(1, 1)] * 5 + [(2, 2), (3, 1)])
+        padding = [rng.randint(0, k // 2 + rng.randint(0, 1)) for k in window]
+        span = [(k - 1) * d + 1 for k, d in zip(window, gap)]
+        if any(v + 2 * p < k for v, p, k in zip(size, padding, span)):
+            continue
+        options = dict(stride=stride, padding=tuple(padding), dilation=gap, groups=groups)
+        if up:
+            options["output_padding"] = tuple(rng.randint(0, max(s, d) - 1) for s, d in zip(stride, gap))  # fmt: skip
+            out = [(v - 1) * s - 2 * p + k for v, s, p, k in zip(size, stride, padding, span)]
+            if min(out) < 1:
+                continue
+            weight = (channels, results // groups, *window)
+            places = size[0] * size[1]
+        else:
+            out = [(v + 2 * p - k) // s + 1 for v, p, k, s in zip(size, padding, span, stride)]
+            weight = (results, channels // groups, *window)
+            places = out[0] * out[1]
+        work = n * places * channels * results // groups * window[0] * window[1]
+        elements = n * max(channels * size[0] * size[1], results * out[0] * out[1])
+        if 1 << 24 <= work <= 1 << 34 and elements <= 1 << 25:
+            return (n, channels, *size), weight, options, up
+
+
+def text_of(x_shape, weight, options, up):
+    groups = options["groups"]
+    results = weight[1] * groups if up else weight[0]
+    facts = [
+        f"{k} {v}" for k, v in options.items() if v not in (0, 1, (1, 1), (0, 0)) and k != "stride"
+    ]
+    facts = [f for f in facts if not (f.startswith("groups") and groups == 1)]
+    n, channels, h, w = x_shape
+    size = f"{h}" if h == w else f"{h}x{w}"
+    return f"{n}x{channels}x{size} -> {results} {weight[2]}x{weight[3]} /{options['stride']}{' up' if up else ''} {' '.join(facts)}"
+
+
+def row(net, dtype, kernels, x_shape, shape, options, up):
     kind = getattr(torch, dtype)
-    shape = (channels, results, window, window) if up else (results, channels // groups, window, window)  # fmt: skip
-    x = torch.randn(n, channels, size, size, device="cuda").to(kind)
-    w = (torch.randn(shape, device="cuda") / (shape[1] * window**2) ** 0.5).to(kind)
+    x = torch.randn(x_shape, device="cuda").to(kind)
+    w = (torch.randn(shape, device="cuda") / (shape[1] * shape[2] * shape[3]) ** 0.5).to(kind)
     f = torch.nn.functional.conv_transpose2d if up else torch.nn.functional.conv2d
     g = nn.functional.conv_transpose2d if up else nn.functional.conv2d
-    options = dict(stride=stride, padding=padding, groups=groups)
     xt, wt = x.clone().requires_grad_(), w.clone().requires_grad_()
     xw, ww = (weft.Tensor(weft.from_dlpack(t), requires_grad=True) for t in (x, w))
     xs, ws = (weft.Tensor(weft.from_dlpack(t), requires_grad=False) for t in (x, w))
@@ -132,8 +197,8 @@ def row(net, dtype, kernels, n, channels, size, results, window, stride):
     c, d = halves.beside(ours, rival, number, 3)
     bad = not all(e < bound for e in errors)
     print(
-        f"{net:9s} {dtype} {n}x{channels}x{size} -> {results} {window}x{window} /{stride}{' up' if up else ''}"
-        f"{f' groups {groups}' if groups > 1 else ''}: forward {a * 1e6:.0f} us torch {b * 1e6:.0f} ratio {b / a:.3f}, "
+        f"{net:9s} {dtype} {text_of(x_shape, shape, options, up)}: "
+        f"forward {a * 1e6:.0f} us torch {b * 1e6:.0f} ratio {b / a:.3f}, "
         f"gradients {(c - a) * 1e6:.0f} us torch {(d - b) * 1e6:.0f} ratio {(d - b) / (c - a):.3f}, both {d / c:.3f}, "
         f"errors {' '.join(f'{e:.0e}' for e in errors)}{' WRONG' if bad else ''}",
         flush=True,
@@ -146,7 +211,7 @@ def row(net, dtype, kernels, n, channels, size, results, window, stride):
             ("torch both", rival),
         ):
             print_kernels(name, call)
-    return d / c, bad
+    return a, b, c, d, bad
 
 
 def main():
@@ -155,16 +220,30 @@ def main():
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--only", type=lambda text: [int(i) for i in text.split(",")])
     parser.add_argument("--kernels", action="store_true")
+    parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
+    rng = random.Random(args.seed)
+    rows = {net: [named(case) for case in NETS[net]] for net in args.nets}
+    if args.random:
+        rows = {"random": [drawn(rng) for _ in range(args.random)]}
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
     halves.busy = torch.randn(8192, 8192, device="cuda").to(torch.bfloat16)
+    asked = {f"{net} {args.dtype}": {"mean": 1.0, "least": 0.7} for net in rows}
+    record = Record(f"convolutions with gradients, {args.dtype}", "cuda", asked)
     wrong = False
-    for net in args.nets:
+    for net, cases in rows.items():
         ratios = []
-        for case in NETS[net] if args.only is None else [NETS[net][i] for i in args.only]:
-            ratio, bad = row(net, args.dtype, args.kernels, *case)
-            ratios.append(ratio)
+        for case in cases if args.only is None else [cases[i] for i in args.only]:
+            try:
+                *times, bad = row(net, args.dtype, args.kernels, *case)
+            except weft.Error as problem:  # the other rows are still of use
+                print(f"{net} {args.dtype} {text_of(*case)}: WRONG, {problem}", flush=True)
+                wrong = True
+                continue
+            recorded(record, net, args.dtype, text_of(*case), *times, bad)
+            ratios.append(times[3] / times[2])
             wrong |= bad
         print(
             f"{net} {args.dtype}: {len(ratios)} convolutions with gradients, geometric mean "

@@ -9,12 +9,17 @@ FILE: lines "m n k layout pad", such as "4096 4096 4096 NT 0".
 """
 
 import argparse
+import pathlib
 import random
 import statistics
+import sys
 
 import halves
 import torch
 import weft
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from recording import Record
 
 # batch, m, n, k, layout, elements between rows
 CASES = [
@@ -84,6 +89,8 @@ def main():
     rate = {2: 5e14, 4: 4e13, 8: 3e13}[dtype.itemsize]
     torch.backends.cuda.matmul.allow_tf32 = False
     halves.busy = torch.randn(8192, 8192, device="cuda").to(torch.bfloat16)
+    least = 0.85 if dtype.itemsize == 2 and args.least >= 256 else 0.8
+    record = Record(f"products, {args.dtype}", "cuda", {"": {"mean": 1.0, "least": least}})
     ratios = []
     cases = random_cases(args.random, args.seed, args.odd, args.least) if args.random else CASES
     if args.shapes:
@@ -99,6 +106,8 @@ def main():
         number = max(3, min(60, int(2e-3 / (work / rate))))
         ours, rival = halves.beside(lambda: A @ B, lambda: a @ b, number, 5)
         ratios.append(rival / ours)
+        name = f"{''.join(f'{b} of ' for b in batch)}{m} x {n} x {k} {layout}{f' padded by {pad}' if pad else ''}"
+        record.row(args.dtype, name, ours, {"cuBLAS": rival})
         print(
             f"{args.dtype} {'x'.join(map(str, batch))} {m}x{n}x{k} {layout} +{pad}: {ours * 1e6:.2f} us "
             f"{work / ours / 1e12:.0f} TFLOP/s torch {rival * 1e6:.2f} ratio {rival / ours:.3f} error {error:.1e}"

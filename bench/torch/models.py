@@ -7,7 +7,9 @@ processor's time instead of wall time (for machines with other work).
 """
 
 import argparse
+import pathlib
 import statistics
+import sys
 import time
 
 import torch
@@ -16,6 +18,9 @@ import transformers as hf
 
 import weft
 import weft.torch
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from recording import Record
 
 
 def models(large):
@@ -55,6 +60,10 @@ def first(out):
 class Bench:
     def __init__(self, given):
         self.given = given
+        asked = {f"of {rival}, {how}": {"least": 1.0} if rival == "eager" else {"mean": 1.0} for rival in ("eager", "inductor") for how in ("inference", "training")}  # fmt: skip
+        dtype = str(given.dtype).removeprefix("torch.")
+        threads = "" if given.device == "cuda" else f", {torch.get_num_threads()} thread(s)"
+        self.record = Record(f"models under torch.compile, {dtype}{threads}", given.device, asked)
         self.clock = time.process_time if given.cpu_time else time.perf_counter
 
     def sync(self):
@@ -140,6 +149,9 @@ class Bench:
         errors = "  ".join(f"{k}'s error {a:.1e} gradients {b:.1e}" for k, (a, b) in error.items())
         shown = "  ".join(f"{k} {v:9.3f} ms" for k, v in median.items())
         print(f"{name:13s} {'train' if training else 'infer'}  {shown}  {ratios}  first call {compiling['weft']:.1f} s  {errors}", flush=True)  # fmt: skip
+        for k in rivals:
+            if k != "weft":
+                self.record.row(f"of {k}, {'training' if training else 'inference'}", name, median["weft"] / 1e3, {k: median[k] / 1e3})  # fmt: skip
         return {k: median[k] / median["weft"] for k in rivals if k != "weft"}
 
 

@@ -78,7 +78,7 @@ def test_host_candidates_rank_as_they_were_measured(name):
 
 
 def ladder():
-    """(schedule, microseconds) on an H200, docs/benchmarks.md: float32 1024."""
+    """(schedule, microseconds) on an H200, docs/design/measurements.md: float32 1024."""
     sys.path.insert(0, str(HERE.parents[1] / "examples" / "tensorir"))
     try:
         import programs
