@@ -27,11 +27,12 @@ WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> exte
 void run_whole(const Ref<Device>& device, const WholeProduct& spec,
                std::initializer_list<const WholeTensor*> tensors, const NDArray& to,
                const WholeNumbers& numbers) {
-  const ProgramKey key{"convolution.tiles",
-                       {static_cast<int>(spec.mode), static_cast<int>(spec.out),
-                        spec.type == dtypes::bfloat16, spec.a_along_m, spec.b_along_n, spec.groups,
-                        spec.columns, spec.stages, spec.patch[0], spec.patch[1], spec.patch[2],
-                        spec.step[0], spec.step[1], spec.pieces, spec.phases[0], spec.phases[1]}};
+  const ProgramKey key{
+      "convolution.tiles",
+      {static_cast<int>(spec.mode), static_cast<int>(spec.out), spec.type == dtypes::bfloat16,
+       spec.a_along_m, spec.b_along_n, spec.groups, spec.columns, spec.stages, spec.patch[0],
+       spec.patch[1], spec.patch[2], spec.step[0], spec.step[1], spec.resident, spec.pieces,
+       spec.phases[0], spec.phases[1]}};
   const WholeNumbers& x = numbers;
   ProgramCall call(device);
   for (const WholeTensor* t : tensors) {
@@ -42,7 +43,7 @@ void run_whole(const Ref<Device>& device, const WholeProduct& spec,
     for (int i = 0; i < t->axes; ++i) call.integer(t->extents[i]);
     for (int i = 0; i + 1 < t->axes; ++i) call.integer(t->strides[i]);
   }
-  call.integer(std::min(grid_of(device).processors() * x.resident,
+  call.integer(std::min(grid_of(device).processors() * spec.resident,
                         x.tiles_m * x.tiles_n * x.batches * x.parts));
   for (std::int64_t v :
        {x.tiles_m,    x.tiles_n,   x.batches,   x.parts,     x.steps,     x.part,      x.m,

@@ -23,7 +23,6 @@ struct WholeNumbers {
                inner = 1, move_a[2] = {}, move_b[2] = {}, patches[2] = {1, 1}, before[2] = {},
                window = 1, chunks = 1, turned = 0, wide = 1, high = 1, slab = 0, to_image = 0,
                to_y = 0, to_x = 0, to_channel = 0;
-  std::int64_t resident = 1;  // blocks of a processor
 };
 /// Products as this kernel has them: tiles of 64 or 128 rows and whole pieces of 64 columns, no
 /// clusters, rows of tiles along m.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "weft/array/ops.h"
 #include "weft/base/integers.h"
@@ -69,6 +70,15 @@ void choose_patch(WholeProduct& spec, WholeNumbers& x, std::int64_t n, std::int6
   }
 }
 
+/// Tiles of 64 columns and few steps: several blocks of a processor, so that one's stores overlap
+/// another's products.
+void share_processor(WholeProduct& spec, std::int64_t steps) {
+  constexpr std::int64_t kFewSteps = 18;
+  static const bool on = std::getenv("WEFT_TRY_RESIDENT") != nullptr;
+  if (!on || spec.pieces || spec.columns != 64 || steps > kFewSteps) return;
+  spec.groups = 1, spec.stages = 4, spec.resident = 3;
+}
+
 /// Rows of patches: images `x`, weights by place, to `out` [n, o, y, x] of any layout.
 void patches(const NDArray& out, const Last& x, const TileOperand& placed, const Images& images,
              bool turned) {
@@ -93,6 +103,7 @@ void patches(const NDArray& out, const Last& x, const TileOperand& placed, const
   const rules::GemmDecisions choice = gemm_choice(grid_of(out.device()), shape);
   take(choice, spec);
   v.part = ceil_div(v.steps, choice.parts), v.parts = ceil_div(v.steps, v.part);
+  if (v.parts == 1) share_processor(spec, v.steps);
   v.tiles_m = ceil_div(count, spec.groups), v.tiles_n = ceil_div(to[1], spec.columns);
   v.before[0] = images.before[1], v.before[1] = images.before[0];
   v.turned = turned ? places : 0;
@@ -164,6 +175,7 @@ void phases(const NDArray& out, const Last& g, const TileOperand& placed, const 
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   shape.read_bytes = read_bytes(g) + (pieces ? rules::kPieces : 1) * 2 * placed.x.size();
   take(gemm_choice(grid_of(out.device()), shape), spec);
+  share_processor(spec, shape.k / 64);
   v.tiles_m = ceil_div(patches, spec.groups), v.tiles_n = ceil_div(n[1], spec.columns);
   v.before[0] = images.before[1], v.before[1] = images.before[0];
   store_at(v, out);

@@ -51,7 +51,7 @@ class Kernel {
     });
     for (std::size_t i = maps_.size(); i-- > 0;)
       body = ir::let_stmt(maps_[i].first, maps_[i].second, body);
-    return p_.finish(body, true);
+    return p_.finish(body, true, false, s_.resident > 1 ? s_.resident : 0);
   }
 
  private:

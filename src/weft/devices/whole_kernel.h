@@ -37,6 +37,7 @@ struct WholeProduct {
   bool a_along_m = false, b_along_n = true;    // the innermost axis; otherwise k
   int groups = 2, columns = 256;               // 1 or 2; 64, 128 or 256
   int stages = 4;                              // slots of the ring
+  int resident = 1;                            // blocks of a processor, of one group
   int patch[3] = {1, 1, 1}, step[2] = {1, 1};  // of patches and places: along x, y and images
   /// Of patches and places: operands are planes of pieces of float32 (devices/pieces.h), along an
   /// axis more, the outermost; `out` is partial.
