@@ -286,8 +286,8 @@ def on_host(x):
 def composed(function, widens=True):
     """A function of arrays or tensors and numbers that is composed of elementwise operations, as one pass over memory where they are
     arrays of the host without a gradient, as one kernel where they are real floats of one type on a device with a grid; everywhere
-    else the composition. It may give a tuple. `widens`: false where the
-    type counts, so that 16-bit floats are not computed as float32 and rounded once there."""
+    else the composition. It may give a tuple. `widens`: 16-bit floats may be computed as float32 and rounded once there; false where
+    the result depends on the type itself, such as its largest number."""
     signature = inspect.signature(function)
     kinds = [p.kind for p in signature.parameters.values()]
     run, names = function, list(signature.parameters)
