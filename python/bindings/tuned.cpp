@@ -14,7 +14,7 @@ namespace weft::py {
 
 namespace {
 
-nb::tuple tuple_of(std::span<const std::int64_t> numbers) {
+nb::tuple tuple_of_numbers(std::span<const std::int64_t> numbers) {
   nb::list out;
   for (std::int64_t n : numbers) out.append(n);
   return nb::tuple(out);
@@ -47,7 +47,7 @@ class PythonPrograms final : public TunedPrograms {
     nb::gil_scoped_acquire held;
     if (decide_.is_none()) return {};
     const nb::object out =
-        decide_(std::string(r.operation), tuple_of(r.facts), r.device->info().name);
+        decide_(std::string(r.operation), tuple_of_numbers(r.facts), r.device->info().name);
     return out.is_none() ? Decision{} : nb::cast<Decision>(out);
   }
 
@@ -123,8 +123,8 @@ void bind_tuned(nb::module_& m) {
                              const DecisionRequest& r, const std::vector<Decision>& options) {
           nb::gil_scoped_acquire held;
           nb::list all;
-          for (const Decision& option : options) all.append(tuple_of(option));
-          (*kept)(std::string(r.operation), tuple_of(r.facts), r.device->info().name, all);
+          for (const Decision& option : options) all.append(tuple_of_numbers(option));
+          (*kept)(std::string(r.operation), tuple_of_numbers(r.facts), r.device->info().name, all);
         });
       },
       nb::arg("recorder").none(),
