@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import datetime
 import os
+import signal
 import socket
 import sys
 import time
@@ -23,6 +24,8 @@ from .failure import Failure, MpiBoard, StoreBoard
 
 
 _OWN_WORDS = 2.0  # seconds in which a library whose time is over says why
+_FORK_ENDS = 5  # seconds in which a fork ends where mpi4py would wait for ever
+_finalizes = None  # whether weft ends MPI, or the program's mpi4py; None before MPI's first init()
 
 
 def join(job, launch, timeout):
@@ -193,6 +196,47 @@ def _finalize(process, watch):
     MPI.Finalize() if end is None else end()
 
 
+def _end_fork(process):
+    """At the end of a fork of a rank whose program has begun MPI by mpi4py, which ends MPI in forks, too."""
+    if os.getpid() == process or not hasattr(signal, "alarm"):
+        return
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_FORK_ENDS)
+    raise error(
+        weft.DeviceError,
+        "distributed.fork.end",
+        f"process {os.getpid()}, a fork of a rank, would wait for ever in MPI's end; it gets SIGALRM in {_FORK_ENDS} s",
+        ["the program has imported mpi4py.MPI before init(), so that mpi4py ends MPI, in forks too"],
+        help="call init() before mpi4py.MPI is imported, or end the fork by os._exit",
+    )
+
+
+def _begun(MPI, job):
+    """Who ends MPI; and whether what the program has begun serves ranks. Raises DeviceError `distributed.mpi.ended` or `distributed.mpi.threads` where it does not."""
+    global _finalizes
+    if MPI.Is_finalized():
+        raise error(
+            weft.DeviceError,
+            "distributed.mpi.ended",
+            "MPI has ended in this process, and begins once only",
+            help="leave MPI.Finalize() out, or call it after the last shutdown()",
+        )
+    if MPI.Is_initialized() and MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        raise error(
+            weft.DeviceError,
+            "distributed.mpi.threads",
+            f"the program has begun MPI for threads of level {MPI.Query_thread()}",
+            [f"legal: level {MPI.THREAD_MULTIPLE}, MPI.THREAD_MULTIPLE; a thread of init() looks for failures"],
+            help='call init() first, or mpi4py.rc(thread_level="multiple") before mpi4py.MPI is imported',
+        )
+    if _finalizes is None:
+        _finalizes = not MPI.Is_initialized()
+        if _finalizes:
+            atexit.register(_finalize, os.getpid(), job.watch)
+        elif sys.modules["mpi4py"].rc.finalize is not False:
+            atexit.register(_end_fork, os.getpid())
+
+
 def _mpi(job, launch, timeout):
     _process_manager(os.environ)
     try:
@@ -200,7 +244,6 @@ def _mpi(job, launch, timeout):
 
         if "mpi4py.MPI" not in sys.modules:
             mpi4py.rc.initialize = mpi4py.rc.finalize = False
-            atexit.register(_finalize, os.getpid(), job.watch)
         from mpi4py import MPI
     except (ImportError, RuntimeError) as problem:
         raise error(
@@ -211,6 +254,7 @@ def _mpi(job, launch, timeout):
         ) from None
     from .mpi import Mpi
 
+    _begun(MPI, job)
     begun = time.perf_counter()
 
     def look():
