@@ -22,7 +22,11 @@ for line in asked.makefile():
     out = os.open(f"{told['output']}.{told['rank']}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     kept = [os.dup(1), os.dup(2)]
     os.dup2(out, 1), os.dup2(out, 2), os.close(out)
-    runpy.run_path(sys.argv[0], run_name="__main__")  # what it raises ends the job, as it would by itself
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")  # what it raises ends the job, as it would by itself
+    except SystemExit as end:
+        if end.code:
+            raise
     dist.shutdown()
     gc.collect()
     sys.stdout.flush(), sys.stderr.flush()
