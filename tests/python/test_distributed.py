@@ -750,6 +750,7 @@ def test_faults_of_the_libraries_become_errors(monkeypatch):
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     job = types.SimpleNamespace(check_present=lambda ranks: None)
     own = types.SimpleNamespace(rank=1, ranks=[0, 1], job=job, _open=[])
+    own._failed = functools.partial(gloo.Gloo._failed, own)
     with refused("distributed.gloo", "Gloo reports on rank 1: Connection closed by peer"):
         gloo.Gloo._finish(own, [_Works()])()
     problem = types.SimpleNamespace(Get_error_string=lambda: "MPI_ERR_TRUNCATE")
