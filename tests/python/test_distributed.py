@@ -130,6 +130,40 @@ def test_operations_and_programs_over_meshes(jobs):
 
 
 @needs_mpi
+def test_placements_on_a_mesh_of_two_axes(program, jobs):  # noqa: F811
+    """All pairs of placements on 2 x 2 ranks: with two ranks one of the axes is none. Partial sums are random numbers that add up to the whole."""
+    path = program("""
+        import itertools
+        import numpy as np
+        dist.init()
+        mesh = dist.Mesh((2, 2), ("data", "model"))
+        S, R, P = dist.Shard, dist.Replicate(), dist.Partial()
+        rng = np.random.default_rng(5)
+        a, b = rng.standard_normal((8, 4)), rng.standard_normal((4, 12))
+        def placed(whole, places):
+            out = dist.shard(weft.asarray(whole), mesh, [p if isinstance(p, S) else R for p in places])
+            summed = [c for p, c in zip(places, mesh.coordinates) if p == P]
+            of = 2 ** len(summed)
+            rest = np.random.default_rng(1).standard_normal((of, *whole.shape))  # of all ranks that share a part
+            rest[-1] -= rest.sum(0)
+            noise = rest[int("".join(map(str, summed)) or "0", 2)]
+            noise = dist.shard(weft.asarray(noise), mesh, [p if isinstance(p, S) else R for p in places]).local
+            return dist.ShardedArray(out.local / of + noise, mesh, places, whole.shape)
+        every = list(itertools.product((S(0), S(1), R, P), repeat=2))
+        for number, (p, q) in enumerate(itertools.product(every, every)):
+            again = placed(a, p).redistribute(q)
+            assert again.placements == tuple(q), (p, q)
+            np.testing.assert_allclose(again.full().numpy(), a, rtol=1e-9, atol=1e-9, err_msg=f"{p} to {q}")
+            if number % 5 == 0:
+                product = placed(a, p) @ placed(b, q)
+                np.testing.assert_allclose(product.full().numpy(), a @ b, rtol=1e-9, atol=1e-9, err_msg=f"{p} @ {q}")
+        print("ok", dist.rank())
+    """)
+    status, text = jobs("mpirun", 4, path)
+    assert status == 0 and text.count("ok") == 4, text
+
+
+@needs_mpi
 def test_three_models_have_the_losses_of_one_device(jobs):
     status, text = jobs("mpirun", 2, PROGRAMS / "models.py", "cpu")
     assert status == 0 and text.count(": ok") == 2, text
