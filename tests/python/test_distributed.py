@@ -157,6 +157,10 @@ def test_placements_on_a_mesh_of_two_axes(program, jobs):  # noqa: F811
             if number % 5 == 0:
                 product = placed(a, p) @ placed(b, q)
                 np.testing.assert_allclose(product.full().numpy(), a @ b, rtol=1e-9, atol=1e-9, err_msg=f"{p} @ {q}")
+        odd = rng.standard_normal((6, 4))  # two ranks share six rows, four do not
+        for p in ((R, S(0)), (S(0), R), (S(0), P), (P, S(0))):
+            product = placed(odd, p) @ placed(b, (R, R))
+            np.testing.assert_allclose(product.full().numpy(), odd @ b, rtol=1e-9, atol=1e-9, err_msg=f"{p}")
         print("ok", dist.rank())
     """)
     status, text = jobs("mpirun", 4, path)

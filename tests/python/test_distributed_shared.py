@@ -362,7 +362,10 @@ def test_ranks_that_use_other_modules_reduce_in_one_order(program, jobs, stage):
             def forward(self, x):
                 return self.c(self.a(x)) if r == 0 else self.a(x)
         models = []
-        for wrap in (dist.DataParallel, lambda m: dist.ShardedParallel(m, stage={stage}, resident_bytes=0)):
+        for wrap in (
+            lambda m: dist.DataParallel(m, bucket_bytes=1),  # a message for each weight, and equal sizes
+            lambda m: dist.ShardedParallel(m, stage={stage}, resident_bytes=0),
+        ):
             weft.random.seed(1)
             models.append(wrap(Model()))
             models[-1](weft.ones((1, 4))).sum().backward()
