@@ -164,7 +164,11 @@ class Jobs:
             folder = pathlib.Path(self._folder.name) / str(self._started)
             folder.mkdir()
             serve = pathlib.Path(__file__).parent / "distributed/served.py", folder / "socket"
-            start = mpirun_command(ranks, *serve) if launcher == "mpirun" else torchrun_command(*serve, ranks=ranks)
+            start = (
+                mpirun_command(ranks, *serve)
+                if launcher == "mpirun"
+                else torchrun_command(*serve, ranks=ranks)
+            )
             job = Job(start, folder, ranks, dict(PYTHONPATH=PACKAGE))
         status, text = job.run(command, seconds)
         if status == 0:

@@ -83,7 +83,10 @@ def test_programs_that_begin_mpi_themselves(program):  # noqa: F811
     """)
     status, text = mpirun(2, path, seconds=200)
     assert status == 0 and text.count("ok") == 2, text
-    assert text.count("error[distributed.fork.end]") == 2 and "would wait for ever in the end of MPI" in text, text
+    assert (
+        text.count("error[distributed.fork.end]") == 2
+        and "would wait for ever in the end of MPI" in text
+    ), text
 
 
 @needs_mpi

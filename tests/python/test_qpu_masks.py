@@ -24,9 +24,7 @@ def test_lanes_that_are_out_read_nothing(n):
     X = te.placeholder((n,), "int32", name="X")
     B = te.compute(
         (n,),
-        lambda i: te.if_then_else(
-            te.all(X[i] >= 0, X[i] < 7), A[X[i]] * 3, te.const(-1, "int32")
-        ),
+        lambda i: te.if_then_else(te.all(X[i] >= 0, X[i] < 7), A[X[i]] * 3, te.const(-1, "int32")),
         name="B",
     )
     rng = np.random.default_rng(n)

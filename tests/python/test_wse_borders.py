@@ -17,7 +17,9 @@ def stencil(shape, offsets, otherwise=0.0, within=None, weights=None, added=0):
     rows, cols = shape
     weights = weights or [0.25 * (k + 1) for k in range(len(offsets))]
     X = te.placeholder(shape, name="X")
-    S = te.compute(shape, lambda i, j: X[i, j] * te.const(2, "float32") + te.const(added, "float32"), name="S")
+    S = te.compute(
+        shape, lambda i, j: X[i, j] * te.const(2, "float32") + te.const(added, "float32"), name="S"
+    )
     low, high = within or (0, 0)  # the condition is that much narrower than the buffer
 
     def value(i, j):

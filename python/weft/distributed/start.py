@@ -262,7 +262,9 @@ def _begun(MPI, job, launch):
             weft.DeviceError,
             "distributed.mpi.threads",
             f"the program has begun MPI for threads of level {MPI.Query_thread()}",
-            [f"legal: level {MPI.THREAD_MULTIPLE}, MPI.THREAD_MULTIPLE; a thread of init() looks for failures"],
+            [
+                f"legal: level {MPI.THREAD_MULTIPLE}, MPI.THREAD_MULTIPLE; a thread of init() looks for failures"
+            ],
             help='call init() first, or mpi4py.rc(thread_level="multiple") before mpi4py.MPI is imported',
         )
     if _begun_in is None:

@@ -23,7 +23,9 @@ for line in asked.makefile():
     kept = [os.dup(1), os.dup(2)]
     os.dup2(out, 1), os.dup2(out, 2), os.close(out)
     try:
-        runpy.run_path(sys.argv[0], run_name="__main__")  # what it raises ends the job, as it would by itself
+        runpy.run_path(
+            sys.argv[0], run_name="__main__"
+        )  # what it raises ends the job, as it would by itself
     except SystemExit as end:
         if end.code:
             raise
