@@ -49,4 +49,7 @@ def test_ties_are_rounded_to_even(device):
     for dtype in ("float32", "float64"):
         x = weft.asarray(ties.astype(dtype), device=device)
         same(weft.round(x), weft.asarray(np.rint(ties).astype(dtype)))
-        same(weft.compile(lambda a: weft.round(a) + 0)(x), weft.asarray(np.rint(ties).astype(dtype) + 0))
+        same(
+            weft.compile(lambda a: weft.round(a) + 0)(x),
+            weft.asarray(np.rint(ties).astype(dtype) + 0),
+        )

@@ -150,3 +150,21 @@ def test_threads_that_meet_in_global_memory_wait_for_it(target, barrier):
     text = weft.build(weft.script.from_source(MEETING), target=target).source()
     stored, read = text.index("B["), text.rindex("B[")
     assert barrier in text[stored:read], text
+
+
+TIES = """
+@T.prim_func
+def main(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            B[t] = T.round(A[t])
+"""
+
+
+@pytest.mark.parametrize(
+    "target, word", [("metal", "rint("), ("opencl", "rint("), ("cuda", "rintf(")]
+)
+def test_ties_are_rounded_to_even_by_name(target, word):
+    """round() of these languages rounds them away from zero."""
+    text = weft.build(weft.script.from_source(TIES), target=target).source()
+    assert word in text and "round" not in text, text
