@@ -263,6 +263,7 @@ class Fabric {
   Cycle operands_ready(const Core& k, const Frame& f, const BulkOp& op, Cycle at) const;
   bool start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& cost, bool& sync_wait);
   std::uint32_t run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost);
+  void zero_source(Pe& pe, const Running& run, Cycle now);
   void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);
   void run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next);
   int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, Cycle limit);

@@ -134,7 +134,7 @@ struct Dsd {
     kAdvanceSwitch = 4,  // fabout: the last wavelet carries a switch advance
     kSimd32 = 8,         // fabric: two 16-bit elements per wavelet
     kControlTransform = 16,
-    kZeroFirst = 32,
+    kZeroFirst = 32,  // fabout: the first source's elements become 0 when the operation ends
     kZeroSecond = 64,
     kSimdOff = 128,  // fabric: one 16-bit element per wavelet
   };

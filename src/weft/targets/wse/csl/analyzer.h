@@ -104,6 +104,7 @@ struct LoopLabel {
   Operand result;
   TypeRef hint = nullptr;  // what its place wants
   bool has_result = false;
+  std::vector<std::pair<Int128, Pos>> integers;  // results before one that has a type
 };
 
 /// A function being emitted.
@@ -281,6 +282,7 @@ class Analyzer {
   Operand eval_typed_init(Node* node);
   Operand eval_access(Node* node);
   Operand eval_block_value(Node* node, TypeRef hint);
+  Operand block_result(const LoopLabel& block, Pos pos);
   TypeRef struct_type_of(Node* node);
   TypeRef enum_type_of(Node* node);
   Operand divide_by_constant(Pos pos, Tok op, const Operand& a, Int128 divisor);
@@ -294,6 +296,8 @@ class Analyzer {
   Operand load_to_dsr(Node* node, std::size_t at);
   void expect_known(Node* node, std::size_t k, T kind);
   FifoAction fifo_action(const Operand& v, const std::string& setting, Pos pos);
+  Operand range_part(Node* node, std::size_t k);
+  Operand set_fifo_length(Node* node, Op op, const char* builtin);
   Operand convert(Pos pos, TypeRef target, Operand op);  // @as
 
   // -- values
