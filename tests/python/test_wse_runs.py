@@ -185,6 +185,26 @@ def test_appliance_scripts_compile_and_run_on_the_simulator(tmp_path):
     assert runner.read_symbol(0, 0, "x", "uint16")[0] == 6
 
 
+def test_cslc_looks_for_modules_where_the_environment_says(tmp_path, monkeypatch, capsys):
+    from weft_wse.compiler import cslc_main
+
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/half.csl").write_text("fn half(x: u16) u16 { return x / 2; }")
+    (tmp_path / "layout.csl").write_text(
+        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    )
+    (tmp_path / "pe.csl").write_text(
+        'const h = @import_module("<half>"); export var x: u16 = h.half(12);'
+    )
+    command = [str(tmp_path / "layout.csl"), "-o", str(tmp_path / "out")]
+    monkeypatch.setenv("CSL_IMPORT_PATH", "")
+    assert cslc_main(command) == 1
+    assert "there is no library module <half>" in capsys.readouterr().err
+    monkeypatch.setenv("CSL_IMPORT_PATH", f"{tmp_path / 'nowhere'}:{tmp_path / 'shared'}")
+    assert cslc_main(command) == 0
+    assert json.loads((tmp_path / "out/out.json").read_text())["params"] == {}
+
+
 def test_appliance_scripts_import_what_the_sdk_names():
     from cerebras.appliance import logger
     from cerebras.appliance.pb.sdk import sdk_common_pb2

@@ -438,11 +438,11 @@ class Analyzer {
   int color_of(const Value& v, Pos pos);
   struct AccessInfo;
   Operand dsd_from_fields(T kind, const Operand& fields, Pos pos);
-  void parse_settings(const Operand& config, OpSettings& settings, std::uint16_t* index_reg,
-                      Pos pos);
+  void parse_settings(const Operand& config, OpSettings& settings, SettingRegs* regs, Pos pos);
   TypeRef element_of(const Operand& op) const;
   Priority priority_from(const Value& v, Pos pos);
-  Completion completion(const Operand& what, Completion::Kind kind, Pos pos);
+  Completion completion(const Operand& what, Completion::Kind kind, Pos pos,
+                        std::uint16_t* reg = nullptr);
   /// Warns where an operation of `bytes` wide elements leaves the object of a known descriptor.
   void check_reach(const Operand& op, std::int64_t bytes, Pos pos);
   // -- check_uses.cpp

@@ -554,8 +554,8 @@ Operand Analyzer::bi_get_xdsr(Node* node, TypeRef) {
 }
 
 /// `.{ .async = true, .activate = t, ... }`.
-void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_t* index_reg,
-                              Pos pos) {
+/// `regs` is null where nothing is computed at run time.
+void Analyzer::parse_settings(const Operand& config, OpSettings& s, SettingRegs* regs, Pos pos) {
   if (config.type->kind != T::struct_)
     fail(pos, "wse.csl.type.mismatch",
          cat("the settings of an operation are a struct, found ", text(config.type)));
@@ -570,7 +570,8 @@ void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_
       if (s.done.kind != Completion::none)
         fail(pos, "wse.csl.settings.completion",
              "an operation has one of .activate and .unblock, not both");
-      s.done = completion(v, f == "activate" ? Completion::activate : Completion::unblock, pos);
+      s.done = completion(v, f == "activate" ? Completion::activate : Completion::unblock, pos,
+                          regs ? &regs->done : nullptr);
     } else if (f == "on_control") {
       if (!v.type || v.type->kind != T::struct_)
         fail(pos, "wse.csl.type.mismatch",
@@ -579,17 +580,18 @@ void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_
       for (std::size_t j = 0; j < v.type->fields.size(); ++j) {
         const std::string& g = name(v.type->fields[j].name);
         Operand w = part(v, j, pos);
+        std::uint16_t* reg = regs ? &regs->on_control : nullptr;
         if (g == "terminate") s.terminate_on_control = flag_of(need_known(w, pos, g), pos, g);
-        else if (g == "activate") s.on_control = completion(w, Completion::activate, pos);
-        else if (g == "unblock") s.on_control = completion(w, Completion::unblock, pos);
+        else if (g == "activate") s.on_control = completion(w, Completion::activate, pos, reg);
+        else if (g == "unblock") s.on_control = completion(w, Completion::unblock, pos, reg);
         else
           fail(pos, "wse.csl.settings.unknown", cat("on_control has no setting \"", g, "\""),
                "legal are terminate, activate and unblock");
       }
     } else if (f == "priority") {
       s.priority = priority_from(need_known(v, pos, f), pos);
-    } else if (f == "index" && index_reg) {
-      *index_reg =
+    } else if (f == "index" && regs) {
+      regs->index =
           to_reg(v.type->kind == T::comptime_int ? coerce(v, types_.u16, pos, "index") : v, pos);
     } else if (f == "ut_id") {
       if (options_.arch != Arch::wse3)
@@ -696,7 +698,7 @@ Operand Analyzer::load_to_dsr(Node* node, std::size_t at) {
     }
     return void_operand();
   }
-  if (config.where != Operand::nothing) parse_settings(config, load.settings, nullptr, pos);
+  if (config.where != Operand::nothing) parse_settings(config, load.settings, &load.regs, pos);
   load.dsd = to_dreg(d, pos);
   program_->out.dsr_loads.push_back(load);
   emit(Insn::with_imm(Op::dsrload, 0, 0,

@@ -250,9 +250,11 @@ Operand Analyzer::bi_unblock(Node* node, TypeRef) {
   return task_control(node, Op::unblock, Op::unblockr);
 }
 
-Completion Analyzer::completion(const Operand& what, Completion::Kind kind, Pos pos) {
+Completion Analyzer::completion(const Operand& what, Completion::Kind kind, Pos pos,
+                                std::uint16_t* reg) {
   TaskRef t = task_ref(what, pos, kind == Completion::unblock);
-  if (!t.known)
+  if (!t.known && reg) *reg = t.reg;
+  else if (!t.known)
     fail(pos, "wse.csl.comptime.runtime_value",
          "the task of an operation's completion must be known at compile time");
   if (kind == Completion::activate && t.space != TaskSpace::local) {
