@@ -294,7 +294,8 @@ class Fabric {
     return false;
   }
   void check_operand(const Pe& pe, const Cursor& c, const BulkOp& op, std::uint32_t n) const;
-  void name_tasks(const Core& k, const Frame& f, const SettingRegs& regs, OpSettings& settings) const;
+  void name_tasks(const Core& k, const Frame& f, const SettingRegs& regs,
+                  OpSettings& settings) const;
   void load_dsr(Pe& pe, const DsrLoad& load, const Dsd& dsd);
   std::uint8_t bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color);
   std::uint8_t free_input_queue(const Pe& pe) const;

@@ -228,7 +228,7 @@ struct BulkOp {
   Operand scalar;  // fmac*: a value, or none
   OpSettings settings;
   SettingRegs regs;
-  bool fp_bf16 = false;               // 16-bit floats are bfloat16 rather than f16
+  bool fp_bf16 = false;  // 16-bit floats are bfloat16 rather than f16
   bool fp_cb16 = false;
 };
 

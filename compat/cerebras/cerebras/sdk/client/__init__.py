@@ -122,7 +122,8 @@ class SdkLauncher:
     def _at(self, name) -> pathlib.Path:
         if not self._folder:
             raise _value_error(
-                "wse.client.launcher", "the launcher has no folder: use it as `with SdkLauncher(...) as launcher`"
+                "wse.client.launcher",
+                "the launcher has no folder: use it as `with SdkLauncher(...) as launcher`",
             )
         return pathlib.Path(self._folder.name) / name
 
@@ -167,7 +168,9 @@ class SdkLauncher:
         """Copies a file from where the commands run, a folder as a .tar.gz; returns the name that was written."""
         source = self._at(artifact_name)
         if not source.exists():
-            raise _value_error("wse.client.launcher", f"the commands left no file {artifact_name!r}")
+            raise _value_error(
+                "wse.client.launcher", f"the commands left no file {artifact_name!r}"
+            )
         target = pathlib.Path(out_path)
         if target.is_dir():
             target = target / source.name

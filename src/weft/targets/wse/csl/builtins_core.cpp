@@ -375,7 +375,8 @@ Operand Analyzer::bi_get_int(Node* node, TypeRef) {
   if (v.type->kind != T::enum_ && !v.type->is_id() && v.type->kind != T::direction &&
       !v.type->is_dsr() && v.type->kind != T::sr) {
     fail(node->pos, "wse.csl.type.mismatch",
-         cat("@get_int takes an integer, an enum, a color, a queue, a task id or a DSR, found ", text(v.type)));
+         cat("@get_int takes an integer, an enum, a color, a queue, a task id or a DSR, found ",
+             text(v.type)));
   }
   if (v.is_known()) return known_operand(make_int(t, v.value.i));
   v.type = t;

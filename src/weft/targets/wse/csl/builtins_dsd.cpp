@@ -158,7 +158,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
                                     : DsdKind::fabout;
   Int128 wraparound = 0;
   d.stride = {};
-  Operand base, length, color, runtime_offset, runtime_stride;
+  Operand base, length, color, queue, runtime_offset, runtime_stride;
   std::int64_t elem_bytes = 2, offset = 0;
   bool has_base = false, has_extent = false, has_stride = false;
   std::vector<Int128> extents, delta_strides;
@@ -263,18 +263,12 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
         fail(pos, "wse.csl.type.mismatch",
              cat("fabric_color is a color, found ", text(color.type)));
       if (color.is_known()) d.color = static_cast<std::uint8_t>(color_of(color.value, pos));
-    } else if (f == "input_queue" && kind == T::fabin_dsd) {
-      Value q = need_known(v, pos, "a queue");
-      if (q.type->kind != T::input_queue)
-        fail(pos, "wse.csl.type.mismatch",
-             cat("input_queue is an input_queue, found ", text(q.type)));
-      d.queue = static_cast<std::uint8_t>(q.i);
-    } else if (f == "output_queue" && kind == T::fabout_dsd) {
-      Value q = need_known(v, pos, "a queue");
-      if (q.type->kind != T::output_queue)
-        fail(pos, "wse.csl.type.mismatch",
-             cat("output_queue is an output_queue, found ", text(q.type)));
-      d.queue = static_cast<std::uint8_t>(q.i);
+    } else if ((f == "input_queue" && kind == T::fabin_dsd) ||
+               (f == "output_queue" && kind == T::fabout_dsd)) {
+      queue = v;
+      if (queue.type->kind != (kind == T::fabin_dsd ? T::input_queue : T::output_queue))
+        fail(pos, "wse.csl.type.mismatch", cat(f, " is an ", f, ", found ", text(queue.type)));
+      if (queue.is_known()) d.queue = static_cast<std::uint8_t>(queue.value.i);
     } else if (f == "control" && kind == T::fabout_dsd) {
       set_flag(v, Dsd::kControl);
     } else if (f == "advance_switch" && kind == T::fabout_dsd) {
@@ -325,7 +319,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     fail(pos, "wse.csl.dsd.base", cat(basic_name(kind), " needs tensor_access or base_address"));
   if (!has_extent && !(memory && kind == T::mem1d_dsd && has_base))
     fail(pos, "wse.csl.dsd.extent", cat(basic_name(kind), " needs an extent"));
-  if (kind == T::fabout_dsd && d.queue == kNone8 && options_.arch == Arch::wse3)
+  if (kind == T::fabout_dsd && queue.where == Operand::nothing && options_.arch == Arch::wse3)
     fail(pos, "wse.csl.dsd.queue", "on WSE-3 fabout_dsd needs an output_queue",
          "add .output_queue = @get_output_queue(2), say, and give that queue its color with "
          "@initialize_queue");
@@ -399,10 +393,11 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     }
   }
   bool runtime_color = !memory && color.where != Operand::nothing && !color.is_known();
+  bool runtime_queue = queue.where != Operand::nothing && !queue.is_known();
   Value known_value;
   known_value.type = types_.get(kind);
   known_value.obj = value;
-  if (!runtime_base && !runtime_length && !runtime_color &&
+  if (!runtime_base && !runtime_length && !runtime_color && !runtime_queue &&
       runtime_offset.where == Operand::nothing && runtime_stride.where == Operand::nothing)
     return known_operand(known_value);
   need_runtime(pos, "a descriptor of run-time values");
@@ -421,6 +416,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
   }
   if (runtime_length) set(DsdField::length, length);
   if (runtime_color) set(DsdField::color, color);
+  if (runtime_queue) set(DsdField::queue, queue);
   if (runtime_offset.where != Operand::nothing)
     emit({Op::dadd, 0, r, to_reg(runtime_offset, pos), static_cast<std::uint16_t>(elem_bytes)},
          pos);

@@ -457,9 +457,8 @@ Operand Analyzer::eval_if(Node* node, TypeRef hint) {
   std::size_t to_wide = 0;  // where the first value, of a narrower type, becomes the second's
   if (e.type && e.type->kind != T::noreturn && e.type->kind != T::void_) {
     if (!type || type->kind == T::noreturn) type = hint ? hint : e.type;
-    const TypeRef peer = r != kNoReg && !hint && !e.is_known()
-                             ? peer_type(pos, in_reg(type, r), e)
-                             : type;
+    const TypeRef peer =
+        r != kNoReg && !hint && !e.is_known() ? peer_type(pos, in_reg(type, r), e) : type;
     e = coerce(e, peer, node->c->pos);
     e.temp = false;
     if (peer->is_scalar()) {

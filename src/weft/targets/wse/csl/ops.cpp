@@ -178,9 +178,9 @@ TypeRef Analyzer::peer_type(Pos pos, const Operand& a, const Operand& b) {
   }
   fail(pos, "wse.csl.type.mismatch",
        cat("types ", text(x), " and ", text(y), " do not go together"),
-       number(x) && number(y)
-           ? "a run-time number becomes one of another type by itself where that has all its values; "
-             "otherwise use @as(T, value)"
+       number(x) && number(y) ? "a run-time number becomes one of another type by itself where "
+                                "that has all its values; "
+                                "otherwise use @as(T, value)"
        : number(x) != number(y) && (x->kind == T::bool_ || y->kind == T::bool_)
            ? cat("a bool is no number; @as(", text(x->kind == T::bool_ ? y : x),
                  ", value) makes 0 or 1 of it")

@@ -80,7 +80,8 @@ void Parser::refuse_item() {
       {"struct", "a struct type is a value: const P = struct { x: f32, y: f32 };"},
       {"enum", "an enum is a value: const E = enum(u16) { A, B };"},
       {"import", "a module is a value: const m = @import_module(\"file.csl\");"},
-      {"asm", "inline assembly is not there: the machine's instructions are in no public document"}};
+      {"asm",
+       "inline assembly is not there: the machine's instructions are in no public document"}};
   for (const auto& [word, here] : kElsewhere)
     if (found() == cat("\"", word, "\"")) fail("wse.csl.parse.item", std::string(here));
   fail("wse.csl.parse.item",
