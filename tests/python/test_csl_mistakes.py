@@ -64,7 +64,7 @@ MISTAKES = [
         "wse.csl.type.mismatch",
         [
             "types u16 and i16 do not go together",
-            "there is no implicit conversion between run-time numbers; use @as(T, value)",
+            "otherwise use @as(T, value)",
         ],
     ),
     (

@@ -263,7 +263,7 @@ Completion Analyzer::completion(const Operand& what, Completion::Kind kind, Pos 
   Completion c;
   c.kind = kind;
   c.space = t.space;
-  c.id = t.id;
+  c.id = t.known ? t.id : kNone16;
   return c;
 }
 
