@@ -439,9 +439,7 @@ MISTAKES = [
         "",
         1,
         "wse.csl.parse.item",
-        [
-            'expected a declaration (const, var, param, fn, task, layout or comptime), found "struct"'
-        ],
+        ["a struct type is a value: const P = struct { x: f32, y: f32 };"],
     ),
     (
         "fn f(x) void {}",
