@@ -171,9 +171,7 @@ def _like(value, wanted, module, name):
         )
 
 
-def remove_parametrizations(
-    module: _M, tensor_name: str, leave_parametrized: bool = True
-) -> _M:
+def remove_parametrizations(module: _M, tensor_name: str, leave_parametrized: bool = True) -> _M:
     """The module with a plain parameter again: of the present value, or of the original where leave_parametrized is False.
 
     Raises ArgumentError for a parameter that is not parametrized, or whose originals are several and shall be left.
