@@ -129,3 +129,15 @@ def test_padding_and_threads(config, sizes, tiles, threads):
     conv.check(weft.build(conv.func, target=env.target), env, "by default")
     sch = weft.vta.default_schedule(conv.func, env, tiles=tiles, threads=threads)
     conv.check(weft.build(sch, target=env.target), env, f"{tiles}, {threads} threads")
+
+
+def test_tiles_that_name_an_iterator_which_groups_divide():
+    conv = Convolution(1, 16, 16, 2, (6, 6), (3, 3), (1, 1), [1, 1, 1, 1], (1, 1))
+    env = weft.vta.env()
+    with pytest.raises(weft.Error) as caught:
+        weft.vta.default_schedule(conv.func, env, tiles={"v_o": 3})
+    assert caught.value.code == "vta.schedule.default"
+    assert 'tiles name "v_o", which "main" reads as "v_o_o" and "v_o_i"' in str(caught.value)
+    assert caught.value.help == 'name a part of it: tiles={"v_o_i": 3}'
+    sch = weft.vta.default_schedule(conv.func, env, tiles={"v_o_i": 1})
+    conv.check(weft.build(sch, target=env.target), env, "v_o_i")

@@ -94,6 +94,9 @@ class LowerCrossThread final : public Rewriter {
       if (feeds(l, chain.realize, IterKind::spatial))
         refuse("order", block,
                cat("spatial loop \"", l->var->name, "\" lies inside a reduction loop"));
+      if (!feeds(l, chain.realize, IterKind::reduce) && !is_const_int_value(l->extent, 1))
+        refuse("repeat", block,
+               cat("loop \"", l->var->name, "\" repeats its terms and changes no iterator"));
       reducing.insert(l->var.get());
       if (l->for_kind != ForKind::bound) continue;
       if (across)

@@ -2,6 +2,7 @@
 #include "weft/stages/blocks.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
@@ -130,7 +131,7 @@ class Collector {
     Exprs values;
     for (const Expr& v : r->iter_values) values.push_back(substitute(v, outer_));
     if (is_leaf(block)) {
-      leaves.push_back({block, loops_, std::move(values), conditions_});
+      leaves.push_back({block, loops_, std::move(values), conditions_, around_});
       count_from_zero(leaves.back());
     } else {
       if (block->init)
@@ -138,7 +139,9 @@ class Collector {
                "decompose the reduction first");
       VarMap saved = outer_;
       for (std::size_t k = 0; k < values.size(); ++k) outer_[block->iters[k].var.get()] = values[k];
+      const std::size_t around = std::exchange(around_, loops_.size());
       walk(block->body);
+      around_ = around;
       outer_ = std::move(saved);
     }
     conditions_.resize(mark);
@@ -146,6 +149,7 @@ class Collector {
 
   std::vector<Buffer>* temporaries_;
   std::vector<const ForNode*> loops_;
+  std::size_t around_ = 0;  // of the loops, outside the block at hand
   Exprs conditions_;
   VarMap outer_;
 };

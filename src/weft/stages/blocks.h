@@ -17,7 +17,8 @@ struct Leaf {
   ir::Block block;
   std::vector<const ir::ForNode*> loops;
   ir::Exprs iter_values;
-  ir::Exprs conditions;  // of realizations and of `if` statements without `else`
+  ir::Exprs conditions;    // of realizations and of `if` statements without `else`
+  std::size_t around = 0;  // how many of the loops lie outside the block that holds this one
 };
 
 /// The leaves in program order, and the buffers allocated around them. Refuses statements outside

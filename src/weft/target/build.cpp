@@ -126,7 +126,8 @@ bool scheduled_by_hand(const ir::PrimFunc& f) {
             !loop->annotations.empty();
     if (const auto* realize = ir::as<ir::BlockRealizeNode>(s)) {
       out = out || !realize->block->annotations.empty();
-      for (const ir::Buffer& b : realize->block->alloc_buffers) out = out || b->scope != "global";
+      for (const ir::Buffer& b : realize->block->alloc_buffers)
+        out = out || b->scope != "global" || !realize->iter_values.empty();
     }
     if (const auto* a = ir::as<ir::AllocateNode>(s)) out = out || a->buffer->scope != "global";
   });

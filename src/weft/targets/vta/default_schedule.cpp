@@ -307,8 +307,17 @@ schedule::Schedule default_schedule(const PrimFunc& f, const Config& c,
   for (const PackedStage& s : packed.stages) {
     for (const Axis& a : s.task.axes) names.push_back(a.var->name);
   }
+  const auto known = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   for (const auto& [name, n] : options.tiles) {
-    if (std::find(names.begin(), names.end(), name) == names.end())
+    if (known(name + "_o") && known(name + "_i"))
+      throw Error(ErrorKind::schedule, "vta.schedule.default",
+                  cat("tiles name \"", name, "\", which \"", f->name, "\" reads as \"", name,
+                      "_o\" and \"", name, "_i\", its quotient and remainder"))
+          .note(cat("iterators: ", join(names)))
+          .help(cat("name a part of it: tiles={\"", name, "_i\": ", n, "}"));
+    if (!known(name))
       throw Error(ErrorKind::schedule, "vta.schedule.default",
                   cat("tiles name \"", name, "\", no iterator of \"", f->name, "\""))
           .note(cat("iterators: ", join(names)));

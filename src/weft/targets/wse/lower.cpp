@@ -2,11 +2,13 @@
 #include "weft/targets/wse/lower.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "weft/arith/analyzer.h"
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
+#include "weft/stages/conditions.h"
 #include "weft/stages/update.h"
 #include "weft/targets/wse/lowering.h"
 
@@ -20,18 +22,64 @@ void refuse(std::string_view slug, std::string message, std::string help) {
   throw e;
 }
 
+namespace {
+/// What is left of a reduction over no point: the init of every element. Absent where loops that
+/// are no reduction's have no point either.
+std::optional<stages::Leaf> init_alone(const stages::Leaf& leaf) {
+  if (!leaf.block->init) return std::nullopt;
+  stages::Leaf out = leaf;
+  out.loops.clear(), out.iter_values.clear(), out.conditions.clear();
+  auto block = edit(leaf.block);
+  block->body = block->init, block->init = nullptr;
+  block->iters.clear();
+  for (std::size_t i = 0; i < leaf.block->iters.size(); ++i) {
+    if (leaf.block->iters[i].kind == IterKind::reduce) continue;
+    block->iters.push_back(leaf.block->iters[i]);
+    out.iter_values.push_back(leaf.iter_values[i]);
+  }
+  out.block = Block(block);
+  std::vector<const VarNode*> gone;
+  for (std::size_t l = 0; l < leaf.loops.size(); ++l) {
+    const ForNode* loop = leaf.loops[l];
+    const VarNode* v = loop->var.get();
+    const bool kept = std::any_of(out.iter_values.begin(), out.iter_values.end(),
+                                  [&](const Expr& e) { return uses_var(e, v); });
+    const bool reduces = std::any_of(leaf.iter_values.begin(), leaf.iter_values.end(),
+                                     [&](const Expr& e) { return uses_var(e, v); });
+    const bool around = l < leaf.around || !reduces;
+    if (!kept && around && is_const_int_value(loop->extent, 0)) return std::nullopt;
+    if (kept) out.loops.push_back(loop);
+    else gone.push_back(v);
+  }
+  for (const Expr& condition : leaf.conditions) {
+    for (const Expr& c : stages::conjuncts(condition)) {
+      if (std::none_of(gone.begin(), gone.end(), [&](const VarNode* v) { return uses_var(c, v); }))
+        out.conditions.push_back(c);
+    }
+  }
+  return out;
+}
+}  // namespace
+
 StageProgram Lowering::run() {
   for (const Param& p : f_->params) {
     if (!p.buffer)
-      refuse("scalar", cat("parameter ", p.var->name, " is a scalar; only tensors are accepted"));
+      refuse("scalar", cat("parameter ", p.var->name, " is a scalar; only tensors are accepted"),
+             "pass it as an array of one element");
     add_buffer(p.buffer, true);
   }
   std::vector<Buffer> temporaries;
   std::vector<stages::Leaf> leaves = stages::collect_leaves(f_->body, &temporaries);
   for (const Buffer& b : temporaries) add_buffer(b, false);
+  const std::vector<stages::BoundAxis> axes{{"pe.x", out_.width}, {"pe.y", out_.height}};
   for (const stages::Leaf& leaf : leaves) {
-    stages::Visits visits = stages::visits_of(leaf, {{"pe.x", out_.width}, {"pe.y", out_.height}});
-    if (!visits.never) stage(leaf, visits);
+    const stages::Visits visits = stages::visits_of(leaf, axes);
+    if (!visits.never) {
+      stage(leaf, visits);
+    } else if (const std::optional<stages::Leaf> init = init_alone(leaf)) {
+      const stages::Visits elements = stages::visits_of(*init, axes);
+      if (!elements.never) stage(*init, elements);
+    }
   }
   std::vector<Stage> apart = out_.stages;
   keep_in_place(kGatherBytes);

@@ -66,6 +66,41 @@ void Lowerer::fetch(const Expr& e) {
   receive_all();
 }
 
+const ast::Bool* Lowerer::opposite(const ast::Bool* b) {
+  return b_.boolean({ast::Bool::Op::negate, {}, {}, nullptr, nullptr, b, nullptr});
+}
+
+/// Whether all that is read lies in its buffer, wherever the point is.
+bool Lowerer::reads_inside(const Expr& e) {
+  bool inside = true;
+  for_each_expr(e, [&](const Expr& x) {
+    const auto* l = as<LoadNode>(x);
+    std::int64_t words = 0;
+    if (!l || l->buffer->scope == "local" || !inside) return;
+    inside = l->indices.size() == 1 && is_const_int(l->buffer->shape[0], &words);
+    if (!inside) return;
+    const arith::Bounds b = analyzer_.bounds(l->indices[0]);
+    inside = b.bounded() && b.min >= 0 && b.max < words;
+  });
+  return inside;
+}
+
+/// Reads of one arm happen in its lanes only; without any, not at all.
+void Lowerer::collect_where(const Expr& e, const ast::Bool* when, const Mask& mask) {
+  if (!has_loads(e)) return collect(e, mask);
+  receive_all();
+  Mask inside = mask;
+  const ast::Bool* where = both(when, mask.lanes ? active(mask) : nullptr);
+  inside.lanes = keep(b_.select(where, constant(1), constant(0)));
+  inside.depth++;
+  inside.prefix = false;
+  open_if(active(inside));
+  const Scope scope(*this);
+  collect(e, inside);
+  receive_all();
+  b_.close();
+}
+
 void Lowerer::collect(const Expr& e, const Mask& mask) {
   if (!e) return;
   switch (e->kind) {
@@ -98,25 +133,9 @@ void Lowerer::collect(const Expr& e, const Mask& mask) {
         collect(c->args[0], mask);
         receive_all();
         const ast::Bool* yes = condition(c->args[0]);
-        const ast::Bool* no =
-            b_.boolean({ast::Bool::Op::negate, {}, {}, nullptr, nullptr, yes, nullptr});
-        // Reads of one arm happen in its lanes only; without any, not at all.
-        auto arm = [&](const Expr& x, const ast::Bool* when) {
-          if (!has_loads(x)) return collect(x, mask);
-          receive_all();
-          Mask inside = mask;
-          const ast::Bool* where = both(when, mask.lanes ? active(mask) : nullptr);
-          inside.lanes = keep(b_.select(where, constant(1), constant(0)));
-          inside.depth++;
-          inside.prefix = false;
-          open_if(active(inside));
-          const Scope scope(*this);
-          collect(x, inside);
-          receive_all();
-          b_.close();
-        };
-        arm(c->args[1], yes);
-        arm(c->args[2], no);
+        const ast::Bool* no = opposite(yes);
+        collect_where(c->args[1], yes, mask);
+        collect_where(c->args[2], no, mask);
         return;
       }
       for (const Expr& a : c->args) collect(a, mask);
@@ -125,6 +144,12 @@ void Lowerer::collect(const Expr& e, const Mask& mask) {
     default:
       if (const auto* b = as<BinaryNode>(e)) {
         collect(b->a, mask);
+        const bool both_hold = e->kind == ExprKind::and_;
+        if ((both_hold || e->kind == ExprKind::or_) && !reads_inside(b->b)) {
+          receive_all();
+          const ast::Bool* first = condition(b->a);
+          return collect_where(b->b, both_hold ? first : opposite(first), mask);
+        }
         collect(b->b, mask);
       }
   }

@@ -643,6 +643,8 @@ class BindMarked final : public Rewriter {
         const auto* r = as<BlockRealizeNode>(t);
         return block_realize(r->iter_values, logical_and(r->predicate, condition), r->block);
       }
+      // What it looks at is there only where the condition holds.
+      Stmt rewrite_if(const Stmt& t) override { return if_then(condition, t); }
     } adder;
     adder.condition = condition;
     return adder.rewrite(s);
@@ -651,9 +653,39 @@ class BindMarked final : public Rewriter {
   std::unordered_set<std::string> bound_;  // by loops around the one at hand
 };
 
+/// What a block allocates is each point's own: registers, as far as there are any.
+PrimFunc own_registers(const PrimFunc& f) {
+  constexpr std::int64_t kMost = 16;  // words
+  BufferMap registers;
+  for_each_stmt(f->body, [&](const Stmt& s) {
+    const auto* r = as<BlockRealizeNode>(s);
+    if (!r || r->iter_values.empty()) return;
+    bool leaf = true;
+    for_each_stmt(r->block->body, [&](const Stmt& inner) {
+      leaf = leaf && inner->kind != StmtKind::block_realize;
+    });
+    for (const Buffer& b : r->block->alloc_buffers) {
+      std::int64_t words = 1;
+      for (const Expr& e : b->shape) {
+        std::int64_t n = 0;
+        words *= is_const_int(e, &n) ? n : kMost + 1;
+      }
+      if (!leaf || b->scope != "global" || words > kMost) continue;
+      auto own = edit(b);
+      own->scope = "local";
+      registers[b.get()] = Buffer(own);
+    }
+  });
+  if (registers.empty()) return f;
+  auto out = edit(f);
+  out->body = replace_buffers(f->body, registers);
+  return out;
+}
+
 }  // namespace
 
-PrimFunc default_schedule(const PrimFunc& f, const TargetInfo& info) {
+PrimFunc default_schedule(const PrimFunc& given, const TargetInfo& info) {
+  const PrimFunc f = own_registers(given);
   const std::int64_t qpus = info.axis("qpu")->limit;
   bool bound = false, marked = false;
   for_each_stmt(f->body, [&](const Stmt& s) {

@@ -82,9 +82,7 @@ const ast::Bool* Lowerer::condition(const Expr& e) {
       auto how = e->kind == ExprKind::and_ ? ast::Bool::Op::both : ast::Bool::Op::either;
       return b_.boolean({how, {}, {}, nullptr, nullptr, condition(b->a), condition(b->b)});
     }
-    case ExprKind::not_:
-      return b_.boolean(
-          {ast::Bool::Op::negate, {}, {}, nullptr, nullptr, condition(as<NotNode>(e)->a), nullptr});
+    case ExprKind::not_: return opposite(condition(as<NotNode>(e)->a));
     case ExprKind::eq:
     case ExprKind::ne:
     case ExprKind::lt:
@@ -108,7 +106,7 @@ const ast::Bool* Lowerer::condition(const Expr& e) {
                                               compare(Compare::lt, x, y, Kind::real),
                                               compare(Compare::gt, x, y, Kind::real)});
         if (how == Compare::ne) return differ;
-        return b_.boolean({ast::Bool::Op::negate, {}, {}, nullptr, nullptr, differ, nullptr});
+        return opposite(differ);
       }
       return compare(how, x, y, kind_of(b->a->dtype));
     }

@@ -198,8 +198,18 @@ void Lowerer::with_mask(Mask mask, const Stmt& body, bool certain) {
 }
 
 void Lowerer::branch(const IfNode* s) {
-  std::vector<Expr> same, differ;
-  for (const Expr& c : conjuncts(s->condition)) (varying(c) ? differ : same).push_back(c);
+  std::vector<Expr> same, differ, first, later;
+  // What a condition may read only where those before it hold.
+  for (const Expr& c : conjuncts(s->condition)) (reads_inside(c) ? first : later).push_back(c);
+  if (first.empty() && later.size() > 1) first = {later[0]}, later.erase(later.begin());
+  if (!first.empty() && !later.empty() && !s->else_case) {
+    branch(
+        as<IfNode>(if_then(join_conditions(first), if_then(join_conditions(later), s->then_case))));
+    return;
+  }
+  if (first.empty() || later.empty()) first = conjuncts(s->condition);
+  else first = {s->condition};
+  for (const Expr& c : first) (varying(c) ? differ : same).push_back(c);
   if (!same.empty() && !differ.empty() && s->else_case) {
     differ.insert(differ.begin(), same.begin(), same.end());
     same.clear();

@@ -82,6 +82,8 @@ class Lowerer {
   /// Brings every memory read of `e` into a register.
   void fetch(const ir::Expr& e);
   void collect(const ir::Expr& e, const Mask& mask);
+  void collect_where(const ir::Expr& e, const ast::Bool* when, const Mask& mask);
+  bool reads_inside(const ir::Expr& e);
   void request(const ir::LoadNode* node, const Mask& mask);
   void receive_all();
   Value coherent(const ir::LoadNode* node, const Mask& mask);
@@ -184,6 +186,7 @@ class Lowerer {
   Value op(ast::Op o, Value x, Value y = nullptr) { return b_.expr(o, x, y); }
   const ast::Bool* compare(ast::Compare c, Value x, Value y, ast::Kind k = ast::Kind::integer);
   const ast::Bool* both(const ast::Bool* x, const ast::Bool* y);
+  const ast::Bool* opposite(const ast::Bool* b);
   void open_if(const ast::Bool* c) { b_.open(ast::Stmt::Op::if_, c, false); }
   void open_while(const ast::Bool* c) { b_.open(ast::Stmt::Op::while_, c, false); }
   const ast::Bool* active(const Mask& mask) {
