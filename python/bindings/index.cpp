@@ -268,6 +268,7 @@ void set_item(const NDArray& array, PyObject* key, PyObject* value) {
     if (source.device() != array.device()) source = source.to(array.device());
   }
   if (mask && source.size() == 1) return assign_marked(array, *mask, source);
+  if (mask && put_marked(array, *mask, source)) return;
   Parsed p;
   if (plain) p.view = view;
   else p = parse(array, key);

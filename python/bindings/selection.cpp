@@ -3,9 +3,11 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "weft/array/bits.h"
 #include "weft/array/convolve.h"
 #include "weft/array/count.h"
 #include "weft/array/select.h"
@@ -17,6 +19,10 @@ void bind_selection(nb::module_& m) {
   m.def("_counts_from_zero", &counts_from_zero, Unlocked());
   m.def("_sums_from_zero", &sums_from_zero, Unlocked());
   m.def("_counts_in_bins", &counts_in_bins, Unlocked());
+  m.def("_packed_bits", &packed_bits, Unlocked());
+  m.def("_unpacked_bits", &unpacked_bits, Unlocked());
+  m.def("_counted_bits", &counted_bits, Unlocked());
+  m.def("_parts_of_floats", &parts_of_floats, Unlocked());
   m.def("_convolve", &convolve, Unlocked());
   m.def(
       "_quantiles",

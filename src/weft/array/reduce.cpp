@@ -280,7 +280,7 @@ class RowWalk {
  private:
   const Nest* steps_;
   char* base_;
-  std::int64_t count_[kMaxDims] = {};
+  std::int64_t count_[kMaxDims];  // of the axes there are
   std::int64_t offset_ = 0;
 };
 
@@ -387,10 +387,27 @@ Repeats without_repeats(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem 
   return out;
 }
 
+/// The same elements with reduced axes that run backwards in memory turned round: only rounding
+/// depends on their order.
+NDArray forwards(const NDArray& x, std::uint64_t mask) {
+  Dims steps = x.strides();
+  std::int64_t offset = x.offset();
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (!(mask >> i & 1) || steps[i] >= 0 || x.size() == 0) continue;
+    offset += steps[i] * (x.shape()[i] - 1);
+    steps[i] = -steps[i];
+  }
+  return x.as_strided(x.shape(), steps, offset);
+}
+
 /// out, of the kernel's type, from elements of a type that `prepare` or the table of conversions
 /// brings to it.
 void reduce_on_host(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem kernel, CastFn prepare,
                     const NDArray& out) {
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (mask >> i & 1 && x.strides()[i] < 0 && x.shape()[i] > 1)
+      return reduce_on_host(op, forwards(x, mask), mask, kernel, prepare, out);
+  }
   const auto o = static_cast<int>(op), e = static_cast<int>(kernel);
   Combine fn = {kernels().reduce[o][e], kernels().reduce_four[o][e], kernels().accumulate[o][e],
                 std::nullopt, prepare};
