@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "array_type.h"
+#include "weft/array/into.h"
 
 namespace weft::py {
 

@@ -9,6 +9,7 @@
 
 #include "array_type.h"
 #include "public_function.h"
+#include "weft/array/into.h"
 
 namespace weft::py {
 

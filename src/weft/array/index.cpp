@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "weft/array/into.h"
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"

@@ -2,10 +2,11 @@
 // Rows of the table computed into arrays that exist, in one pass where their types and shapes are
 // the result's.
 
+#include "weft/array/into.h"
+
 #include <vector>
 
 #include "weft/array/nest.h"
-#include "weft/array/ops.h"
 #include "weft/elements/rows.h"
 #include "weft/host/kernels.h"
 

@@ -74,10 +74,6 @@ NDArray convert(const NDArray& x, Elem elem);
 NDArray apply(Op op, const Arg& x, const Arg& y);
 /// Writes to `out` (cast within its kind at most; Error(dtype, "array.<op>.inplace") else).
 void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y);
-/// The row in an array of the result's type and shape, where `mask` is true if there is one; false,
-/// and nothing done, for other arrays and on devices that are no host.
-bool compute_into(Op op, const NDArray& out, const NDArray* mask, const Arg& x);
-bool compute_into(Op op, const NDArray& out, const NDArray* mask, const Arg& x, const Arg& y);
 /// The element type that the operation computes in for these operand types, and of its result.
 struct Types {
   Elem compute, result;
@@ -130,9 +126,6 @@ std::vector<NDArray> nonzero(const NDArray& x);
 void need_mask(const NDArray& x, const NDArray& mask, int axis = 0);
 /// x where `mask` is set, along its leading axes that the mask has: x[mask].
 NDArray select_marked(const NDArray& x, const NDArray& mask);
-/// x[mask] = values, in order, for a mask of x's shape and as many values; false, and nothing done,
-/// for others and for arrays that are not on the host or have gaps.
-bool put_marked(const NDArray& x, const NDArray& mask, const NDArray& values);
 /// x[mask] = value for one value, everywhere; `mask` has x's leading axes.
 void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value);
 /// How many truth values of an array on the host are set.
