@@ -141,11 +141,9 @@ def _whole(x, name):
     return x
 
 
+@direct(_core._direct_gcd)
 def gcd(x1, x2):
     """The greatest common divisor of whole numbers, not negative."""
-    if type(x1) is type(x2) is NDArray and x1.dtype == x2.dtype and x1.shape == x2.shape:
-        if x1.dtype.kind in "iu" and x1.device.host_accessible:
-            return _core._gcd(x1, x2)
     a = _whole(x1, "gcd")
     a, b = weft.broadcast_arrays(a, _whole(beside(x2, a), "gcd"))
     if isinstance(a, NDArray) and isinstance(b, NDArray) and a.device.host_accessible:

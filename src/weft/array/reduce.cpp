@@ -400,6 +400,28 @@ NDArray forwards(const NDArray& x, std::uint64_t mask) {
   return x.as_strided(x.shape(), steps, offset);
 }
 
+/// Of reduced axes that are not one run in memory those of the innermost run, where it is long
+/// enough for a pass of its own; 0 otherwise.
+std::uint64_t inner_axes(const NDArray& x, std::uint64_t mask) {
+  constexpr std::int64_t kLeast = 16;
+  std::uint64_t inner = 0;
+  std::int64_t run = 1;
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (int i = 0; i < x.ndim(); ++i) {
+      if (!(mask >> i & 1) || (inner >> i & 1) || x.shape()[i] == 1 || x.strides()[i] != run)
+        continue;
+      inner |= std::uint64_t{1} << i;
+      run *= x.shape()[i];
+      grows = true;
+    }
+  }
+  std::uint64_t rest = 0;
+  for (int i = 0; i < x.ndim(); ++i)
+    if (mask >> i & 1 && !(inner >> i & 1) && x.shape()[i] > 1) rest |= std::uint64_t{1} << i;
+  return run >= kLeast && rest ? inner : 0;
+}
+
 /// out, of the kernel's type, from elements of a type that `prepare` or the table of conversions
 /// brings to it.
 void reduce_on_host(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem kernel, CastFn prepare,
@@ -407,6 +429,14 @@ void reduce_on_host(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem kern
   for (int i = 0; i < x.ndim(); ++i) {
     if (mask >> i & 1 && x.strides()[i] < 0 && x.shape()[i] > 1)
       return reduce_on_host(op, forwards(x, mask), mask, kernel, prepare, out);
+  }
+  if (const std::uint64_t inner = x.size() >= kPart ? inner_axes(x, mask) : 0) {
+    Dims shape = x.shape();
+    for (int i = 0; i < x.ndim(); ++i)
+      if (inner >> i & 1) shape[i] = 1;
+    const NDArray few = NDArray::empty(x.device(), kernel, shape);
+    reduce_on_host(op, x, inner, kernel, prepare, few);
+    return reduce_on_host(op, few, mask & ~inner, kernel, nullptr, out);
   }
   const auto o = static_cast<int>(op), e = static_cast<int>(kernel);
   Combine fn = {kernels().reduce[o][e], kernels().reduce_four[o][e], kernels().accumulate[o][e],
@@ -650,12 +680,17 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
   const bool sums = op == ReduceOp::sum && is_real_float(kernel) && x.shape()[axis] > kSummed;
   if (sums && kernel == Elem::float32 && x.size() / x.shape()[axis] > 1 && axis != x.ndim() - 1)
     return scan(op, x, axis, Elem::float64).astype(acc);
-  const NDArray in = x.elem() == kernel ? x.contiguous() : x.astype(kernel);
-  NDArray out = NDArray::empty(x.device(), kernel, x.shape());
-  if (out.size() == 0) return acc == kernel ? out : out.astype(acc);
   std::int64_t outer = 1, inner = 1;
   for (int i = 0; i < axis; ++i) outer *= x.shape()[i];
   for (int i = axis + 1; i < x.ndim(); ++i) inner *= x.shape()[i];
+  // Lines of another type are converted a piece at a time.
+  const CastFn cast =
+      x.elem() != kernel && inner == 1 && !sums
+          ? kernels().cast[static_cast<int>(x.elem())][static_cast<int>(kernel)]
+          : nullptr;
+  const NDArray in = cast || x.elem() == kernel ? x.contiguous() : x.astype(kernel);
+  NDArray out = NDArray::empty(x.device(), kernel, x.shape());
+  if (out.size() == 0) return acc == kernel ? out : out.astype(acc);
   const std::int64_t n = x.shape()[axis], bytes = elem_bytes(kernel);
   const auto e = static_cast<int>(kernel);
   ScanFn fn = kernels().scan[static_cast<int>(op)][e];
@@ -665,8 +700,20 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
                       [&](std::int64_t b, std::int64_t end) {
                         for (; b < end; ++b) {
                           alignas(16) char state[16];
-                          const char* from = in.host() + b * n * bytes;
+                          const std::int64_t step = elem_bytes(in.elem());
+                          const char* from = in.host() + b * n * step;
                           char* to = out.host() + b * n * bytes;
+                          if (cast) {
+                            cast(1, from, state);
+                            std::memcpy(to, state, static_cast<std::size_t>(bytes));
+                            Slot piece;
+                            for (std::int64_t at = 1; at < n; at += kChunk) {
+                              const std::int64_t m = std::min(kChunk, n - at);
+                              cast(m, from + at * step, piece.data);
+                              fn(m, piece.data, to + at * bytes, state);
+                            }
+                            continue;
+                          }
                           if (sums && kernel == Elem::float32) {
                             scan_blocks(fn, n, reinterpret_cast<const float*>(from),
                                         reinterpret_cast<float*>(to));
@@ -687,6 +734,10 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
   // Rows behind the axis are combined with the row before, a strip of columns at a time.
   const std::int64_t width = 16 * kChunk / bytes, strips = (inner + width - 1) / width;
   AccumulateFn join = kernels().accumulate[static_cast<int>(op)][e];
+  const Op both = op == ReduceOp::sum ? Op::add : Op::multiply;
+  const ElementwiseFn next = op == ReduceOp::sum || op == ReduceOp::prod
+                                 ? kernels().elementwise[static_cast<int>(both)][e]
+                                 : nullptr;
   pool.parallel_for(
       outer * strips, std::max<std::int64_t>(1, kParallelGrain / (n * std::min(width, inner))),
       [&](std::int64_t t, std::int64_t end) {
@@ -697,8 +748,13 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
           std::memcpy(out.host() + first, in.host() + first, row);
           for (std::int64_t r = 1; r < n; ++r) {
             char* to = out.host() + first + r * step;
+            const void* rows[2] = {to - step, in.host() + first + r * step};
+            if (next) {
+              next(m, rows, to);
+              continue;
+            }
             std::memcpy(to, to - step, row);
-            join(m, in.host() + first + r * step, to);
+            join(m, rows[1], to);
           }
         }
       });
