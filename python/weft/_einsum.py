@@ -72,32 +72,23 @@ def _parse(spec, ranks):
     return out, right
 
 
-def _single(term):
-    """The letters of an operand's axes once those that repeat are one axis, which goes to the end."""
+def _diagonals(term, shape):
+    """Pairs of axes that become one, which goes to the end, until no letter repeats; the letters of the axes that are left."""
+    size, pairs = list(shape), []
     for c in dict.fromkeys(term):
         while term.count(c) > 1:
             i = term.index(c)
             j = term.index(c, i + 1)
+            if size[i] != size[j]:
+                _refuse("extent", f"einsum letter {c!r} has extents {size[i]} and {size[j]}")
+            pairs.append((i, j))
             term = "".join(term[k] for k in range(len(term)) if k not in (i, j)) + c
-    return term
+            size = [size[k] for k in range(len(size)) if k not in (i, j)] + [size[i]]
+    return pairs, term
 
 
-def _diagonal(x, term):
-    """Repeated letters inside one operand become one axis, in the order of _single."""
-    if len(set(term)) == len(term):
-        return x
-    for c in dict.fromkeys(term):
-        while term.count(c) > 1:
-            i = term.index(c)
-            j = term.index(c, i + 1)
-            if x.shape[i] != x.shape[j]:
-                _refuse("extent", f"einsum letter {c!r} has extents {x.shape[i]} and {x.shape[j]}")
-            if isinstance(x, _core.Tensor):
-                x = _tensor_diagonal(x, i, j)
-            else:
-                x = _core._diagonal(x, i, j)
-            term = "".join(term[k] for k in range(len(term)) if k not in (i, j)) + c
-    return x
+def _diagonal(x, i, j):
+    return _tensor_diagonal(x, i, j) if isinstance(x, _core.Tensor) else _core._diagonal(x, i, j)
 
 
 def _tensor_diagonal(x, i, j):
@@ -156,7 +147,7 @@ def _extents(pairs):
 
 @functools.lru_cache(maxsize=256)
 def _step(ta, shape_a, tb, shape_b, keep, sizes):
-    """How two operands are contracted: (order of axes, spread to, shape) of both, whether they are multiplied element
+    """How two operands are contracted: (order of axes, spread to, shape) of both, None where nothing changes, whether they are multiplied element
     by element (the orders of their axes, summed ones last, where they may be), the shape of the result and its letters."""
     size = dict(sizes)
     batch = [c for c in ta if c in tb and c in keep]
@@ -170,17 +161,20 @@ def _step(ta, shape_a, tb, shape_b, keep, sizes):
         at = tuple(t.index(c) for c in wanted)
         return None if at == tuple(range(len(at))) else at
 
+    def way(shape, order, spread, wanted):
+        return None if order is None and spread in (None, shape) and wanted == shape else (order, spread, wanted)
+
     if not gone:  # nothing is summed: one elementwise product over all letters
         both = (
-            (order(t, [c for c in letters if c in t]), None, tuple(shape[t.index(c)] if c in t else 1 for c in letters))
+            way(shape, order(t, [c for c in letters if c in t]), None, tuple(shape[t.index(c)] if c in t else 1 for c in letters))
             for t, shape in ((ta, shape_a), (tb, shape_b))
         )  # fmt: skip
         return (*both, True, result, letters)
 
-    def arranged(t, groups):
+    def arranged(t, shape, groups):
         wanted = [c for g in groups for c in g]
         spread = tuple(size[c] for c in wanted)
-        return order(t, wanted), spread, tuple(math.prod(size[c] for c in g) for g in groups)
+        return way(shape, order(t, wanted), spread, tuple(math.prod(size[c] for c in g) for g in groups))
 
     first, second = (batch, only_a, gone), (batch, gone, only_b)
     # Many short sums, or sums that do not run along memory: one product element by element, then sums.
@@ -190,7 +184,7 @@ def _step(ta, shape_a, tb, shape_b, keep, sizes):
         apart = brief and (order(ta, batch + gone), order(tb, batch + gone))
     else:
         apart = False
-    return arranged(ta, first), arranged(tb, second), apart, result, letters
+    return arranged(ta, shape_a, first), arranged(tb, shape_b, second), apart, result, letters
 
 
 @functools.lru_cache(maxsize=256)
@@ -223,7 +217,7 @@ def _contract(a, b, step):
         x = x if spread is None or tuple(x.shape) == spread else weft.broadcast_to(x, spread)
         return x if tuple(x.shape) == shape else weft.reshape(x, shape)
 
-    a, b = (arranged(x, *way) for x, way in zip((a, b), ways))
+    a, b = [x if way is None else arranged(x, *way) for x, way in zip((a, b), ways)]
     if elementwise:
         product = weft.logical_and(a, b) if a.dtype == b.dtype == "bool" else a * b
         return product if tuple(product.shape) == result else weft.broadcast_to(product, result)
@@ -233,11 +227,11 @@ def _contract(a, b, step):
 
 @functools.lru_cache(maxsize=256)
 def _plan(spec, shapes):
-    """(terms with one letter for each axis that is left, letters summed before any product of each, pairs with their steps, order of
-    the result's axes) of operands with these shapes."""
+    """Of operands with these shapes: (pairs of axes of each that become one, axes of each that are summed before any product,
+    pairs of operands with their steps, the order of the result's axes)."""
     terms, right = _parse(spec, tuple(len(s) for s in shapes))
     size = _extents(zip(shapes, terms))
-    apart = [_single(t) for t in terms]
+    pairs, apart = zip(*map(_diagonals, terms, shapes))
     drops, left = [], []
     for k, t in enumerate(apart):
         others = apart[:k] + apart[k + 1 :]
@@ -255,7 +249,7 @@ def _plan(spec, shapes):
         steps.append((i, j, step))
         left.append((step[-2], step[-1]))
     order = tuple(left[0][1].index(c) for c in right)
-    return terms, drops, steps, None if order == tuple(range(len(order))) else order
+    return pairs, drops, steps, None if order == tuple(range(len(order))) else order
 
 
 def einsum(spec, *operands):
@@ -277,10 +271,11 @@ def einsum(spec, *operands):
     operands = [
         x if isinstance(x, (_core.NDArray, _core.Tensor)) else weft.asarray(x) for x in operands
     ]
-    terms, drops, steps, order = _plan(spec, tuple(tuple(x.shape) for x in operands))
+    pairs, drops, steps, order = _plan(spec, tuple([tuple(x.shape) for x in operands]))
     left = []
-    for x, term, drop in zip(operands, terms, drops):
-        x = _diagonal(x, term)
+    for x, axes, drop in zip(operands, pairs, drops):
+        for i, j in axes:
+            x = _diagonal(x, i, j)
         # What only one operand names is summed before any product.
         left.append(weft.sum(x, axis=drop, dtype=x.dtype) if drop else x)
     for i, j, step in steps:
