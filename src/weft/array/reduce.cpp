@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <type_traits>
 
@@ -284,8 +285,9 @@ class RowWalk {
   std::int64_t offset_ = 0;
 };
 
-/// Adjacent elements that are worth a run of their own.
-constexpr std::int64_t kLeastRun = 32;
+/// Adjacent elements that are worth a run of their own, where few rows are joined and where many
+/// are.
+constexpr std::int64_t kLeastRun = 32, kLeastLongRun = 8, kManyRows = 16;
 
 /// Kept axes innermost: whole rows are accumulated, for each place of the kept axes before a
 /// reduced one. Many rows of few columns are cut into parts that threads share; the cut depends on
@@ -299,7 +301,7 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, const Combine& c
   Nest first = make_nest(x.host(), s.kept_shape, s.kept_strides, in_bytes), places;
   std::int64_t run = kept;
   if (const int last = first.ndim - 1;
-      last > 0 && first.stride[last] == in_bytes && first.shape[last] >= kLeastRun) {
+      last > 0 && first.stride[last] == in_bytes && first.shape[last] >= (gone < kManyRows ? kLeastRun : kLeastLongRun)) {
     places = first;
     places.ndim = last;
     run = first.shape[last];
@@ -322,7 +324,7 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, const Combine& c
     char* origin = RowWalk(places, x.host(), place).next();
     char* acc = (part ? &partial[static_cast<std::size_t>((part - 1) * kept * bytes)] : out) +
                 (place * run + at) * bytes;
-    std::optional<Stream> stream;
+    std::unique_ptr<Stream> stream;  // an optional would set its 34 KB to zero each time
     Slot converted[4];
     auto element = [&](char* base, int k = 0) -> const void* {
       if (direct) return base + at * in_bytes;
@@ -332,7 +334,7 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, const Combine& c
       }
       Nest row = first;
       row.base = base;
-      stream.emplace(row, combine.cast, at);
+      stream = std::make_unique<Stream>(row, combine.cast, at);
       return stream->next(n);
     };
     RowWalk one(steps, origin, begin);
