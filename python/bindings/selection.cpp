@@ -51,7 +51,9 @@ PyObject* direct_running(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
     auto found = at_once_or_unlocked(x, [&] { return running_extremes(x, axis, largest); });
     if (!found) return not_plain();
     static PyObject* const both =
-        nb::object(nb::module_::import_("weft._functions.running").attr("Extremes")).release().ptr();
+        nb::object(nb::module_::import_("weft._functions.running").attr("Extremes"))
+            .release()
+            .ptr();
     return nb::handle(both)(nb::steal(wrap(std::move(found->first))),
                             nb::steal(wrap(std::move(found->second))))
         .release()

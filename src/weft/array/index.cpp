@@ -231,8 +231,8 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   const std::int64_t count = count_of(shape);
   // All are checked before anything is moved; those of short ones are kept.
   const bool keeps = count <= kKept;
-  const auto kept = std::make_unique_for_overwrite<std::int64_t[]>(
-      keeps ? static_cast<std::size_t>(count) : 0);
+  const auto kept =
+      std::make_unique_for_overwrite<std::int64_t[]>(keeps ? static_cast<std::size_t>(count) : 0);
   if (keeps) {
     offsets(x, lines, 0, count, kept.get());
   } else {
@@ -513,9 +513,9 @@ bool put_marked(const NDArray& x, const NDArray& mask, const NDArray& values) {
     return false;
   const Marks marks(may_overlap(x, mask) ? mask.copy() : mask);
   if (marks.total() != values.size()) return false;
-  const NDArray given = values.elem() != x.elem()   ? values.astype(x.elem())
-                        : may_overlap(x, values) ? values.copy()
-                                                 : values.contiguous();
+  const NDArray given = values.elem() != x.elem() ? values.astype(x.elem())
+                        : may_overlap(x, values)  ? values.copy()
+                                                  : values.contiguous();
   const int bytes = elem_bytes(x.elem());
   const ExpandFn expand = loop_kernels().expand[width_of(bytes)];
   marks.for_blocks([&](std::int64_t begin, std::int64_t end, std::int64_t at) {

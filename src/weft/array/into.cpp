@@ -44,9 +44,8 @@ bool compute_into(Op op, const NDArray& out, const NDArray* mask, const Arg& x) 
   const Elem e = a.elem();
   const ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(e)];
   const bool part = (op == Op::real || op == Op::imag) && is_complex(e);
-  if (!mask && fn && !part && e == resolve(op, {&x, 1}).compute &&
-      out.size() <= kParallelGrain && a.is_contiguous() && out.is_contiguous() &&
-      one_place(a, out)) {
+  if (!mask && fn && !part && e == resolve(op, {&x, 1}).compute && out.size() <= kParallelGrain &&
+      a.is_contiguous() && out.is_contiguous() && one_place(a, out)) {
     const void* in[1] = {a.host()};
     if (out.size()) fn(out.size(), in, out.host());
     return true;

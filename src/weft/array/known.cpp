@@ -44,7 +44,8 @@ KnownRow known_limits(Elem kernel, const Scalar& low, const Scalar& high) {
   KnownRow out;
   if (kernel != Elem::float32 && kernel != Elem::float64) return out;
   for (const Scalar* limit : {&low, &high}) {
-    if (limit->kind == Kind::complex || limit->beyond || std::isnan(exponent_of(*limit))) return out;
+    if (limit->kind == Kind::complex || limit->beyond || std::isnan(exponent_of(*limit)))
+      return out;
   }
   write_scalar(low, kernel, out.constants);
   write_scalar(high, kernel, reinterpret_cast<char*>(out.constants) + elem_bytes(kernel));

@@ -71,8 +71,7 @@ void Walker::move(std::int64_t n, T* run) {
                        nest_.stride[inner - 1] == 0;
   while (n > 0) {
     if (repeats && count_[inner] == 0 && n >= 2 * extent) {
-      const std::int64_t times =
-          std::min(n / extent, nest_.shape[inner - 1] - count_[inner - 1]);
+      const std::int64_t times = std::min(n / extent, nest_.shape[inner - 1] - count_[inner - 1]);
       const std::int64_t all = times * extent;
       std::memcpy(run, at_, static_cast<std::size_t>(extent) * sizeof(T));
       for (std::int64_t have = extent; have < all;) {

@@ -301,7 +301,8 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, const Combine& c
   Nest first = make_nest(x.host(), s.kept_shape, s.kept_strides, in_bytes), places;
   std::int64_t run = kept;
   if (const int last = first.ndim - 1;
-      last > 0 && first.stride[last] == in_bytes && first.shape[last] >= (gone < kManyRows ? kLeastRun : kLeastLongRun)) {
+      last > 0 && first.stride[last] == in_bytes &&
+      first.shape[last] >= (gone < kManyRows ? kLeastRun : kLeastLongRun)) {
     places = first;
     places.ndim = last;
     run = first.shape[last];
@@ -686,10 +687,9 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
   for (int i = 0; i < axis; ++i) outer *= x.shape()[i];
   for (int i = axis + 1; i < x.ndim(); ++i) inner *= x.shape()[i];
   // Lines of another type are converted a piece at a time.
-  const CastFn cast =
-      x.elem() != kernel && inner == 1 && !sums
-          ? kernels().cast[static_cast<int>(x.elem())][static_cast<int>(kernel)]
-          : nullptr;
+  const CastFn cast = x.elem() != kernel && inner == 1 && !sums
+                          ? kernels().cast[static_cast<int>(x.elem())][static_cast<int>(kernel)]
+                          : nullptr;
   const NDArray in = cast || x.elem() == kernel ? x.contiguous() : x.astype(kernel);
   NDArray out = NDArray::empty(x.device(), kernel, x.shape());
   if (out.size() == 0) return acc == kernel ? out : out.astype(acc);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits of bytes and bytes of bits, eight at a time in a word; bits that are set; the parts of floats.
+// Bits of bytes and bytes of bits, eight at a time in a word; bits that are set; the parts of
+// floats.
 
 #include "weft/host/generate/builder.h"
 #include "weft/host/generate/kernels.h"
@@ -103,9 +104,9 @@ ir::PrimFunc parts_function(Elem e) {
         const Expr part = ir::select(small, both(v[2], whole(fraction)), v[0]);
         const Expr sign = both(w[0], whole(t.bits == 32 ? INT32_MIN : INT64_MIN));
         const Expr m = either(either(part, sign), whole((bias - 1) << shift));
-        const Expr exponent =
-            ir::select(usual, v[1] - whole(bias - 1),
-                       ir::select(small, right(v[2], shift) - whole(2 * bias - 2 + shift), whole(0)));
+        const Expr exponent = ir::select(
+            usual, v[1] - whole(bias - 1),
+            ir::select(small, right(v[2], shift) - whole(2 * bias - 2 + shift), whole(0)));
         return ir::seq({ir::store(out, ir::select(either(usual, small), m, w[0]), {i}),
                         ir::store(acc, ir::cast(dtypes::int32, exponent), {i})});
       });

@@ -217,20 +217,20 @@ ir::PrimFunc marked(Program& p, const Marked& body) {
   ir::Buffer next = local("next", dtypes::int64, 1);
   const Expr zero = number(0);
   return p.finish(ir::allocate(
-      next, ir::seq({ir::store(next, zero, {zero}),
-                     loop("i", p.n,
-                          [&](const Expr& i) {
-                            const Expr set = ir::select(
-                                ir::ne(ir::load(mask, {i}), ir::make_const(0, dtypes::uint8)),
-                                number(1), zero);
-                            return with_value("to", ir::load(next, {zero}), [&](const Expr& to) {
-                              return with_value("set", set, [&](const Expr& one) {
-                                return ir::seq(
-                                    {body(i, to, one), ir::store(next, to + one, {zero})});
-                              });
-                            });
-                          }),
-                     ir::store(acc, ir::load(next, {zero}), {zero})})));
+      next,
+      ir::seq({ir::store(next, zero, {zero}),
+               loop("i", p.n,
+                    [&](const Expr& i) {
+                      const Expr set =
+                          ir::select(ir::ne(ir::load(mask, {i}), ir::make_const(0, dtypes::uint8)),
+                                     number(1), zero);
+                      return with_value("to", ir::load(next, {zero}), [&](const Expr& to) {
+                        return with_value("set", set, [&](const Expr& one) {
+                          return ir::seq({body(i, to, one), ir::store(next, to + one, {zero})});
+                        });
+                      });
+                    }),
+               ir::store(acc, ir::load(next, {zero}), {zero})})));
 }
 
 ir::PrimFunc compress_function(const Width& w) {

@@ -142,8 +142,7 @@ std::vector<Kernel> loop_kernels() {
                      polynomial_function(e, std::int64_t{1} << row)});
     }
     if (real)
-      out.push_back(
-          {entry(T::between, 0, e), cat("w_between_", name_of(e)), between_function(e)});
+      out.push_back({entry(T::between, 0, e), cat("w_between_", name_of(e)), between_function(e)});
     if (!is_real_float(e))
       add(T::add_products, e, "add_products", add_products_function(e),
           "int64_t n, const void* x, const void* in, void* acc");
