@@ -22,8 +22,8 @@ Expr both(const Expr& x, const Expr& y) { return ir::call("bitwise_and", {x, y})
 Expr either(const Expr& x, const Expr& y) { return ir::call("bitwise_or", {x, y}); }
 
 /// out[i] = value(a0[i]), the value made in steps.
-using Steps = std::vector<std::function<Expr(const Expr&)>>;
-ir::PrimFunc in_order(DType from, DType to, const Steps& steps) {
+using WordSteps = std::vector<std::function<Expr(const Expr&)>>;
+ir::PrimFunc in_order(DType from, DType to, const WordSteps& steps) {
   Program p;
   ir::Buffer in = p.buffer("a0", from), out = p.buffer("out", to);
   return p.finish(vectors("i", p.n, [&](const Expr& i) {
@@ -68,7 +68,7 @@ ir::PrimFunc count_bits_function(Elem e) {
     const std::uint64_t all = byte * kOnes;
     return word(t.bits == 64 ? all : all & ((std::uint64_t{1} << t.bits) - 1), t);
   };
-  Steps steps = {
+  WordSteps steps = {
       [&](const Expr& x) { return x - both(right(x, 1), mask(0x55)); },
       [&](const Expr& x) { return both(x, mask(0x33)) + both(right(x, 2), mask(0x33)); },
       [&](const Expr& x) { return both(x + right(x, 4), mask(0x0f)); },
@@ -83,7 +83,7 @@ ir::PrimFunc count_bits_function(Elem e) {
 /// acc[i] and out[i]: the exponent e and the m of 0.5 <= |m| < 1 with m 2^e = a0[i]; 0, infinities
 /// and NaN stay, with e = 0. The fraction of a subnormal number is a whole number, which becomes a
 /// float by way of 2^(its bits).
-ir::PrimFunc parts_function(Elem e) {
+ir::PrimFunc frexp_function(Elem e) {
   const DType real = dtype_of(e), t = e == Elem::float32 ? dtypes::int32 : dtypes::int64;
   const int shift = e == Elem::float32 ? 23 : 52;
   const std::int64_t bias = e == Elem::float32 ? 127 : 1023, most = 2 * bias + 1;
@@ -129,7 +129,7 @@ std::vector<Kernel> bit_kernels() {
     add(BitKernel::count_bits, e, cat("w_count_bits_", name_of(e)), count_bits_function(e));
   for (Elem e : {Elem::float32, Elem::float64}) {
     out.push_back(
-        {entry(KernelEntry::frexp, 0, e), cat("w_frexp_", name_of(e)), parts_function(e)});
+        {entry(KernelEntry::frexp, 0, e), cat("w_frexp_", name_of(e)), frexp_function(e)});
     out.back().parameters = "int64_t n, const void* a0, void* out, void* acc";
   }
   return out;
