@@ -18,7 +18,16 @@ def types():
     whole = tuple(t for t in reals if t != "float16")
 
     def case(name, ours, numpy=None, torch=None, dtypes=every, layouts=FLAT, **options):
-        return Case("types", name, ours, numpy or ours, torch or ours, layouts=layouts, dtypes=dtypes, **options)
+        return Case(
+            "types",
+            name,
+            ours,
+            numpy or ours,
+            torch or ours,
+            layouts=layouts,
+            dtypes=dtypes,
+            **options,
+        )
 
     return [
         case("x + y", lambda m, x, y: x + y, inputs=2),
@@ -73,7 +82,16 @@ def views():
     three, two = ("mid3d", "cube", "batched"), MATRICES
 
     def case(name, ours, torch=None, numpy=None, layouts=FLAT, dtypes=t, **options):
-        return Case("strided", name, ours, numpy or ours, torch or ours, layouts=layouts, dtypes=dtypes, **options)
+        return Case(
+            "strided",
+            name,
+            ours,
+            numpy or ours,
+            torch or ours,
+            layouts=layouts,
+            dtypes=dtypes,
+            **options,
+        )
 
     return [
         case("exp of x[::2]", lambda m, x: m.exp(x[::2]), dtypes=("float32", "float64")),
@@ -216,7 +234,16 @@ def indexed():
     t = ("float32", "int32")
 
     def case(name, ours, shape, torch=None, layout="index"):
-        return Case("indexed", name, ours, ours, torch or ours, layouts=(layout,), dtypes=t, inputs=positions(*shape))
+        return Case(
+            "indexed",
+            name,
+            ours,
+            ours,
+            torch or ours,
+            layouts=(layout,),
+            dtypes=t,
+            inputs=positions(*shape),
+        )
 
     def masked(name, ours, torch=None, layouts=(*MATRICES, "cube")):
         return Case("indexed", name, ours, ours, torch or ours, layouts=layouts, dtypes=t)
@@ -310,32 +337,102 @@ def drawn():
 
     g = generator
     r = lambda m: m.random  # noqa: E731
-    case("exponential", lambda m, n: r(m).exponential(2.0, (n,)), lambda m, n: g.exponential(2.0, n), lambda m, n: m.empty(n).exponential_(0.5))
-    case("gamma", lambda m, n: r(m).gamma(2.5, 1.0, (n,)), lambda m, n: g.gamma(2.5, 1.0, n), lambda m, n: m._standard_gamma(m.full((n,), 2.5)))
+    case(
+        "exponential",
+        lambda m, n: r(m).exponential(2.0, (n,)),
+        lambda m, n: g.exponential(2.0, n),
+        lambda m, n: m.empty(n).exponential_(0.5),
+    )
+    case(
+        "gamma",
+        lambda m, n: r(m).gamma(2.5, 1.0, (n,)),
+        lambda m, n: g.gamma(2.5, 1.0, n),
+        lambda m, n: m._standard_gamma(m.full((n,), 2.5)),
+    )
     case("beta", lambda m, n: r(m).beta(2.0, 3.0, (n,)), lambda m, n: g.beta(2.0, 3.0, n))
-    case("poisson", lambda m, n: r(m).poisson(4.0, (n,)), lambda m, n: g.poisson(4.0, n), lambda m, n: m.poisson(m.full((n,), 4.0)))
+    case(
+        "poisson",
+        lambda m, n: r(m).poisson(4.0, (n,)),
+        lambda m, n: g.poisson(4.0, n),
+        lambda m, n: m.poisson(m.full((n,), 4.0)),
+    )
     case("binomial", lambda m, n: r(m).binomial(20, 0.3, (n,)), lambda m, n: g.binomial(20, 0.3, n))
-    case("geometric", lambda m, n: r(m).geometric(0.3, (n,)), lambda m, n: g.geometric(0.3, n), lambda m, n: m.empty(n).geometric_(0.3))
+    case(
+        "geometric",
+        lambda m, n: r(m).geometric(0.3, (n,)),
+        lambda m, n: g.geometric(0.3, n),
+        lambda m, n: m.empty(n).geometric_(0.3),
+    )
     case("laplace", lambda m, n: r(m).laplace(0.0, 1.0, (n,)), lambda m, n: g.laplace(0.0, 1.0, n))
     case("gumbel", lambda m, n: r(m).gumbel(0.0, 1.0, (n,)), lambda m, n: g.gumbel(0.0, 1.0, n))
-    case("logistic", lambda m, n: r(m).logistic(0.0, 1.0, (n,)), lambda m, n: g.logistic(0.0, 1.0, n))
-    case("lognormal", lambda m, n: r(m).lognormal(0.0, 1.0, (n,)), lambda m, n: g.lognormal(0.0, 1.0, n), lambda m, n: m.empty(n).log_normal_())
+    case(
+        "logistic", lambda m, n: r(m).logistic(0.0, 1.0, (n,)), lambda m, n: g.logistic(0.0, 1.0, n)
+    )
+    case(
+        "lognormal",
+        lambda m, n: r(m).lognormal(0.0, 1.0, (n,)),
+        lambda m, n: g.lognormal(0.0, 1.0, n),
+        lambda m, n: m.empty(n).log_normal_(),
+    )
     case("chisquare", lambda m, n: r(m).chisquare(5.0, (n,)), lambda m, n: g.chisquare(5.0, n))
     case("standard_t", lambda m, n: r(m).standard_t(5.0, (n,)), lambda m, n: g.standard_t(5.0, n))
     case("weibull", lambda m, n: r(m).weibull(1.5, (n,)), lambda m, n: g.weibull(1.5, n))
-    case("triangular", lambda m, n: r(m).triangular(0.0, 0.5, 1.0, (n,)), lambda m, n: g.triangular(0.0, 0.5, 1.0, n))
-    case("vonmises", lambda m, n: r(m).vonmises(0.0, 2.0, (n,)), lambda m, n: g.vonmises(0.0, 2.0, n))
+    case(
+        "triangular",
+        lambda m, n: r(m).triangular(0.0, 0.5, 1.0, (n,)),
+        lambda m, n: g.triangular(0.0, 0.5, 1.0, n),
+    )
+    case(
+        "vonmises", lambda m, n: r(m).vonmises(0.0, 2.0, (n,)), lambda m, n: g.vonmises(0.0, 2.0, n)
+    )
     case("zipf", lambda m, n: r(m).zipf(2.5, (n,)), lambda m, n: g.zipf(2.5, n))
     case("rayleigh", lambda m, n: r(m).rayleigh(1.0, (n,)), lambda m, n: g.rayleigh(1.0, n))
-    case("integers", lambda m, n: r(m).integers(0, 100, (n,)), lambda m, n: g.integers(0, 100, n), lambda m, n: m.randint(0, 100, (n,)))
-    case("bernoulli", lambda m, n: r(m).bernoulli(0.3, (n,)), lambda m, n: g.random(n) < 0.3, lambda m, n: m.empty(n).bernoulli_(0.3))
-    case("permutation", lambda m, n: r(m).permutation(n), lambda m, n: g.permutation(n), lambda m, n: m.randperm(n))
+    case(
+        "integers",
+        lambda m, n: r(m).integers(0, 100, (n,)),
+        lambda m, n: g.integers(0, 100, n),
+        lambda m, n: m.randint(0, 100, (n,)),
+    )
+    case(
+        "bernoulli",
+        lambda m, n: r(m).bernoulli(0.3, (n,)),
+        lambda m, n: g.random(n) < 0.3,
+        lambda m, n: m.empty(n).bernoulli_(0.3),
+    )
+    case(
+        "permutation",
+        lambda m, n: r(m).permutation(n),
+        lambda m, n: g.permutation(n),
+        lambda m, n: m.randperm(n),
+    )
     case("choice", lambda m, n: r(m).choice(1000, (n,)), lambda m, n: g.choice(1000, n))
-    case("choice without repeats", lambda m, n: r(m).choice(2 * n, (n,), replace=False), lambda m, n: g.choice(2 * n, n, replace=False))
-    case("multinomial", lambda m, n: r(m).multinomial(20, [0.2, 0.3, 0.5], (n,)), lambda m, n: g.multinomial(20, [0.2, 0.3, 0.5], n))
-    case("dirichlet", lambda m, n: r(m).dirichlet([1.0, 2.0, 3.0], (n,)), lambda m, n: g.dirichlet([1.0, 2.0, 3.0], n))
-    case("float64 normal", lambda m, n: r(m).normal((n,), dtype=m.float64), lambda m, n: g.standard_normal(n), lambda m, n: m.randn(n, dtype=m.float64))
-    case("float64 uniform", lambda m, n: r(m).uniform((n,), dtype=m.float64), lambda m, n: g.random(n), lambda m, n: m.rand(n, dtype=m.float64))
+    case(
+        "choice without repeats",
+        lambda m, n: r(m).choice(2 * n, (n,), replace=False),
+        lambda m, n: g.choice(2 * n, n, replace=False),
+    )
+    case(
+        "multinomial",
+        lambda m, n: r(m).multinomial(20, [0.2, 0.3, 0.5], (n,)),
+        lambda m, n: g.multinomial(20, [0.2, 0.3, 0.5], n),
+    )
+    case(
+        "dirichlet",
+        lambda m, n: r(m).dirichlet([1.0, 2.0, 3.0], (n,)),
+        lambda m, n: g.dirichlet([1.0, 2.0, 3.0], n),
+    )
+    case(
+        "float64 normal",
+        lambda m, n: r(m).normal((n,), dtype=m.float64),
+        lambda m, n: g.standard_normal(n),
+        lambda m, n: m.randn(n, dtype=m.float64),
+    )
+    case(
+        "float64 uniform",
+        lambda m, n: r(m).uniform((n,), dtype=m.float64),
+        lambda m, n: g.random(n),
+        lambda m, n: m.rand(n, dtype=m.float64),
+    )
     return out
 
 

@@ -162,7 +162,11 @@ def _step(ta, shape_a, tb, shape_b, keep, sizes):
         return None if at == tuple(range(len(at))) else at
 
     def way(shape, order, spread, wanted):
-        return None if order is None and spread in (None, shape) and wanted == shape else (order, spread, wanted)
+        return (
+            None
+            if order is None and spread in (None, shape) and wanted == shape
+            else (order, spread, wanted)
+        )
 
     if not gone:  # nothing is summed: one elementwise product over all letters
         both = (
@@ -174,7 +178,9 @@ def _step(ta, shape_a, tb, shape_b, keep, sizes):
     def arranged(t, shape, groups):
         wanted = [c for g in groups for c in g]
         spread = tuple(size[c] for c in wanted)
-        return way(shape, order(t, wanted), spread, tuple(math.prod(size[c] for c in g) for g in groups))
+        return way(
+            shape, order(t, wanted), spread, tuple(math.prod(size[c] for c in g) for g in groups)
+        )
 
     first, second = (batch, only_a, gone), (batch, gone, only_b)
     # Many short sums, or sums that do not run along memory: one product element by element, then sums.

@@ -140,7 +140,9 @@ def _write(dst, src, where):
     data = dst.data if isinstance(dst, Tensor) else dst
     if not isinstance(data, NDArray):
         raise refused("array.write.place", f"a {type(dst).__name__} to write to", "an array")
-    src = weft.broadcast_to(plain(beside(src, data)).astype(data.dtype, copy=False), tuple(data.shape))
+    src = weft.broadcast_to(
+        plain(beside(src, data)).astype(data.dtype, copy=False), tuple(data.shape)
+    )
     if where is not True:
         mask = weft.broadcast_to(plain(beside(where, data)), tuple(data.shape)).astype("bool")
         src = weft.where(mask, src, data)

@@ -97,7 +97,11 @@ def modf(x):
 def frexp(x):
     """(m, e) with x = m * 2**e, 0.5 <= |m| < 1, e of int32; 0, infinities and NaN are their own m with e of 0."""
     x = plain(real(x))
-    if isinstance(x, NDArray) and x.device.host_accessible and x.dtype in (weft.float32, weft.float64):
+    if (
+        isinstance(x, NDArray)
+        and x.device.host_accessible
+        and x.dtype in (weft.float32, weft.float64)
+    ):
         return _core._parts_of_floats(x)
     return _frexp(x)
 
