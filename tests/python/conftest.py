@@ -123,3 +123,13 @@ def validated(request, monkeypatch):
 @pytest.fixture
 def rng(request):
     return np.random.default_rng([SEED, sum(map(ord, request.node.name))])
+
+
+@pytest.fixture(scope="session")
+def jobs():
+    """jobs("mpirun" or "torchrun", ranks, program, *arguments): (status, what it printed)."""
+    from launchers import Jobs
+
+    made = Jobs()
+    yield made
+    made.end()

@@ -1,13 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives on views and of handles that nobody waits for, ranks outside a group, jobs that are left and joined again, messages beyond an int."""
 
+import functools
 import pathlib
 import signal
 import sys
 import types
 
 import pytest
-from launchers import mpirun, needs_mpi, needs_torchrun, program, run, torchrun  # noqa: F401
+from launchers import (  # noqa: F401
+    mpirun,
+    needs_mpi,
+    needs_torchrun,
+    program,
+    run,
+    torchrun,
+    whole_torchrun,
+)
 
 import weft
 from weft import distributed as dist
@@ -20,7 +29,7 @@ under = pytest.mark.parametrize(
     "launch",
     [
         pytest.param(lambda n, *args: mpirun(n, *args, seconds=200), marks=needs_mpi, id="mpirun"),
-        pytest.param(lambda n, *args: torchrun(*args, ranks=n), marks=needs_torchrun, id="torchrun"),
+        pytest.param(lambda n, *args: torchrun(*args, ranks=n), marks=whole_torchrun, id="torchrun"),
     ],
 )  # fmt: skip
 
@@ -30,9 +39,12 @@ def passes(launch, ranks, *command):
     assert status == 0 and text.count("ok") == ranks, text
 
 
-@under
-def test_views_numbers_and_handles_that_nobody_waits_for(launch):
-    passes(launch, 3, PROGRAMS / "layouts.py", "cpu")
+@pytest.mark.parametrize(
+    "launcher",
+    [pytest.param("mpirun", marks=needs_mpi), pytest.param("torchrun", marks=needs_torchrun)],
+)
+def test_views_numbers_and_handles_that_nobody_waits_for(jobs, launcher):
+    passes(functools.partial(jobs, launcher), 3, PROGRAMS / "layouts.py", "cpu")
 
 
 @under
@@ -99,11 +111,11 @@ def test_sums_of_truth_values_do_not_wrap_around():
 
 
 @needs_mpi
-def test_messages_of_more_bytes_than_an_int_counts(program):  # noqa: F811
+def test_messages_of_more_bytes_than_an_int_counts(program, jobs):  # noqa: F811
     path = program("""
         import numpy as np
         from weft.distributed import mpi
-        mpi._MOST = 1000  # in place of 2 GiB
+        most, mpi._MOST = mpi._MOST, 1000  # in place of 2 GiB
         dist.init()
         r, n = dist.rank(), dist.size()
         for size in (250, 251, 3_001, 70_003):
@@ -118,9 +130,10 @@ def test_messages_of_more_bytes_than_an_int_counts(program):  # noqa: F811
             got = dist.all_to_all(weft.asarray(rows)).numpy()
             assert np.array_equal(got, np.stack([whole + 10 * i for i in range(n)]))
             assert np.array_equal(dist.all_reduce(x).numpy(), whole * n + sum(range(n)))
+        mpi._MOST = most
         print("ok", r, flush=True)
     """)
-    passes(lambda n, path: mpirun(n, path, seconds=100), 3, path)
+    passes(functools.partial(jobs, "mpirun"), 3, path)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ optimizers. Each beside one process with the whole batch."""
 import textwrap
 
 import pytest
-from launchers import mpirun, needs_mpi, program  # noqa: F401
+from launchers import needs_mpi, program  # noqa: F401
 
 pytestmark = needs_mpi
 
@@ -65,14 +65,15 @@ def compare(steps, **more):
 """
 
 
-def passes(program, ranks, text):  # noqa: F811
+def passes(jobs, program, ranks, text):  # noqa: F811
     path = program(BEGIN + textwrap.dedent(text) + '\nprint("ok", r, flush=True)\n')
-    status, out = mpirun(ranks, path, seconds=200)
+    status, out = jobs("mpirun", ranks, path)
     assert status == 0 and out.count("ok") == ranks, out
 
 
-def test_a_pass_that_an_exception_ends_is_forgotten(program):  # noqa: F811
+def test_a_pass_that_an_exception_ends_is_forgotten(jobs, program):  # noqa: F811
     passes(
+        jobs,
         program,
         2,
         """
@@ -105,9 +106,10 @@ def test_a_pass_that_an_exception_ends_is_forgotten(program):  # noqa: F811
     )
 
 
-def test_batches_in_parts(program):  # noqa: F811
+def test_batches_in_parts(jobs, program):  # noqa: F811
     """no_sync() of every wrapper: the sums of the parts are exchanged once."""
     passes(
+        jobs,
         program,
         3,
         """
@@ -125,9 +127,10 @@ def test_batches_in_parts(program):  # noqa: F811
     )
 
 
-def test_copies_train_by_themselves(program):  # noqa: F811
+def test_copies_train_by_themselves(jobs, program):  # noqa: F811
     """deepcopy, averages of weights, and copies on one rank alone, where no collective may wait for the others."""
     passes(
+        jobs,
         program,
         2,
         """
@@ -157,8 +160,9 @@ def test_copies_train_by_themselves(program):  # noqa: F811
     )
 
 
-def test_compiled_models_and_frozen_parameters(program):  # noqa: F811
+def test_compiled_models_and_frozen_parameters(jobs, program):  # noqa: F811
     passes(
+        jobs,
         program,
         2,
         """
@@ -204,9 +208,10 @@ def test_compiled_models_and_frozen_parameters(program):  # noqa: F811
     )
 
 
-def test_layers_that_read_others_parameters(program):  # noqa: F811
+def test_layers_that_read_others_parameters(jobs, program):  # noqa: F811
     """Recurrent layers read their cells' weights, and a hook computes a weight before its module runs: with stage 3 both find them there."""
     passes(
+        jobs,
         program,
         2,
         """
@@ -222,9 +227,10 @@ def test_layers_that_read_others_parameters(program):  # noqa: F811
     )
 
 
-def test_results_of_any_kind(program):  # noqa: F811
+def test_results_of_any_kind(jobs, program):  # noqa: F811
     """With stage 3 a module's parameters come back when the gradient of anything that it gave begins."""
     passes(
+        jobs,
         program,
         2,
         """
@@ -256,9 +262,10 @@ def test_results_of_any_kind(program):  # noqa: F811
     )
 
 
-def test_optimizers_that_look_at_all_parameters(program):  # noqa: F811
+def test_optimizers_that_look_at_all_parameters(jobs, program):  # noqa: F811
     """L-BFGS takes products of rows over all pieces, and all ranks make equally many steps."""
     passes(
+        jobs,
         program,
         2,
         """
@@ -280,9 +287,10 @@ def test_optimizers_that_look_at_all_parameters(program):  # noqa: F811
     )
 
 
-def test_checkpoints_hold_all_that_an_optimizer_counts(program, tmp_path):  # noqa: F811
+def test_checkpoints_hold_all_that_an_optimizer_counts(jobs, program, tmp_path):  # noqa: F811
     """A run that goes on from a checkpoint, in a new model or in one that has gone further, ends with the same bits."""
     passes(
+        jobs,
         program,
         2,
         f"""
@@ -327,9 +335,10 @@ def test_checkpoints_hold_all_that_an_optimizer_counts(program, tmp_path):  # no
     )
 
 
-def test_sharded_arrays_beside_numbers(program):  # noqa: F811
+def test_sharded_arrays_beside_numbers(jobs, program):  # noqa: F811
     """Whole numbers times a fraction are fractions, as on one device; other ranks' pieces are not moved away."""
     passes(
+        jobs,
         program,
         2,
         """

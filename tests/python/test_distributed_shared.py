@@ -2,24 +2,21 @@
 """What ranks share out, in jobs of two and three ranks: groups in any order, norms, states and checkpoints of models in pieces."""
 
 import pytest
-from launchers import mpirun, needs_mpi, needs_torchrun, program, torchrun  # noqa: F401
+from launchers import needs_mpi, needs_torchrun, program  # noqa: F401
 
 under = pytest.mark.parametrize(
-    "launch",
-    [
-        pytest.param(lambda n, path: mpirun(n, path, seconds=200), marks=needs_mpi, id="mpirun"),
-        pytest.param(lambda n, path: torchrun(path, ranks=n), marks=needs_torchrun, id="torchrun"),
-    ],
+    "launcher",
+    [pytest.param("mpirun", marks=needs_mpi), pytest.param("torchrun", marks=needs_torchrun)],
 )
 
 
-def passes(launch, ranks, path):
-    status, text = launch(ranks, path)
+def passes(jobs, ranks, path, *arguments, launcher="mpirun"):
+    status, text = jobs(launcher, ranks, path, *arguments)
     assert status == 0 and text.count("ok") == ranks, text
 
 
 @under
-def test_groups_keep_the_order_of_their_ranks(program, launch):  # noqa: F811
+def test_groups_keep_the_order_of_their_ranks(program, jobs, launcher):  # noqa: F811
     """Every collective of a group whose ranks are named in another order than the job's."""
     path = program("""
         dist.init()
@@ -39,11 +36,11 @@ def test_groups_keep_the_order_of_their_ranks(program, launch):  # noqa: F811
             assert dist.reduce_scatter(every, group=group).tolist() == [total]
         print("ok", r)
     """)
-    passes(launch, 3, path)
+    passes(jobs, 3, path, launcher=launcher)
 
 
 @under
-def test_bytes_of_floats_and_numbers(program, launch):  # noqa: F811
+def test_bytes_of_floats_and_numbers(program, jobs, launcher):  # noqa: F811
     """Floats of 8 bits are rounded once; what has no axis 0 is not cut; a group's ranks are whole numbers."""
     path = program("""
         dist.init()
@@ -68,7 +65,7 @@ def test_bytes_of_floats_and_numbers(program, launch):  # noqa: F811
             assert problem.code == "distributed.group", problem
         print("ok", r)
     """)
-    passes(launch, 2, path)
+    passes(jobs, 2, path, launcher=launcher)
 
 
 MODEL = """
@@ -116,7 +113,7 @@ def model_program(program, text):  # noqa: F811
 
 @needs_mpi
 @pytest.mark.parametrize("stage", [1, 2, 3])
-def test_pieces_have_the_norm_of_the_whole(program, stage):  # noqa: F811
+def test_pieces_have_the_norm_of_the_whole(program, jobs, stage):  # noqa: F811
     """Gradients in pieces are clipped by the norm of all of them; a number and a weight that two layers share are there too."""
     path = model_program(
         program,
@@ -142,11 +139,11 @@ def test_pieces_have_the_norm_of_the_whole(program, stage):  # noqa: F811
         print("ok", r)
     """,
     )
-    passes(lambda ranks, path: mpirun(ranks, path, seconds=200), 3, path)
+    passes(jobs, 3, path)
 
 
 @needs_mpi
-def test_parallel_layers_have_the_norm_of_the_whole(program):  # noqa: F811
+def test_parallel_layers_have_the_norm_of_the_whole(program, jobs):  # noqa: F811
     path = model_program(
         program,
         """
@@ -177,12 +174,12 @@ def test_parallel_layers_have_the_norm_of_the_whole(program):  # noqa: F811
         print("ok", r)
     """,
     )
-    passes(lambda ranks, path: mpirun(ranks, path, seconds=200), 3, path)
+    passes(jobs, 3, path)
 
 
 @needs_mpi
 @pytest.mark.parametrize("stage", [1, 3])
-def test_checkpoints_of_groups_of_pieces(program, tmp_path, stage):  # noqa: F811
+def test_checkpoints_of_groups_of_pieces(program, jobs, tmp_path, stage):  # noqa: F811
     """An optimizer whose groups name the pieces in another order; saved on three ranks, read on two."""
     path = model_program(
         program,
@@ -214,11 +211,11 @@ def test_checkpoints_of_groups_of_pieces(program, tmp_path, stage):  # noqa: F81
     """,
     )
     for ranks in (3, 2):
-        passes(lambda n, path: mpirun(n, path, seconds=200), ranks, path)
+        passes(jobs, ranks, path)
 
 
 @under
-def test_narrow_words_wrap_around(program, launch):  # noqa: F811
+def test_narrow_words_wrap_around(program, jobs, launcher):  # noqa: F811
     """Sums and products of 8 and 16 bits wrap around on every transport, in small arrays and large ones."""
     path = program("""
         import numpy as np
@@ -242,11 +239,11 @@ def test_narrow_words_wrap_around(program, launch):  # noqa: F811
             assert dist.broadcast(weft.full((2,), float(r)), root).tolist() == [1, 1]
         print("ok", r)
     """)
-    passes(launch, 3, path)
+    passes(jobs, 3, path, launcher=launcher)
 
 
 @needs_mpi
-def test_checkpoints_hold_buffers(program, tmp_path):  # noqa: F811
+def test_checkpoints_hold_buffers(program, jobs, tmp_path):  # noqa: F811
     """Statistics of batch norm, which no optimizer knows: rank 0's, on any number of ranks; older checkpoints lack them."""
     path = program(f"""
         from weft import nn
@@ -276,12 +273,11 @@ def test_checkpoints_hold_buffers(program, tmp_path):  # noqa: F811
         print("ok", r)
     """)
     for ranks, what in ((3, "save"), (2, "load")):
-        status, text = mpirun(ranks, path, what, seconds=200)
-        assert status == 0 and text.count("ok") == ranks, text
+        passes(jobs, ranks, path, what)
 
 
 @needs_mpi
-def test_ranks_scale_and_add_up_together(program):  # noqa: F811
+def test_ranks_scale_and_add_up_together(program, jobs):  # noqa: F811
     """An infinity in one rank's piece holds all ranks back; no_sync inside no_sync ends with the outer one."""
     path = model_program(
         program,
@@ -309,11 +305,11 @@ def test_ranks_scale_and_add_up_together(program):  # noqa: F811
         print("ok", r)
     """,
     )
-    passes(lambda ranks, path: mpirun(ranks, path, seconds=200), 2, path)
+    passes(jobs, 2, path)
 
 
 @needs_mpi
-def test_compiled_functions_refuse_what_exchanges(program):  # noqa: F811
+def test_compiled_functions_refuse_what_exchanges(program, jobs):  # noqa: F811
     """A trace would keep the pieces of its first call for ever; collectives and layers of several ranks say what they are."""
     path = model_program(
         program,
@@ -349,12 +345,12 @@ def test_compiled_functions_refuse_what_exchanges(program):  # noqa: F811
         print("ok", r)
     """,
     )
-    passes(lambda ranks, path: mpirun(ranks, path, seconds=200), 2, path)
+    passes(jobs, 2, path)
 
 
 @needs_mpi
 @pytest.mark.parametrize("stage", [1, 2])
-def test_ranks_that_use_other_modules_reduce_in_one_order(program, stage):  # noqa: F811
+def test_ranks_that_use_other_modules_reduce_in_one_order(program, jobs, stage):  # noqa: F811
     path = program(f"""
         from weft import nn
         dist.init()
@@ -366,7 +362,10 @@ def test_ranks_that_use_other_modules_reduce_in_one_order(program, stage):  # no
             def forward(self, x):
                 return self.c(self.a(x)) if r == 0 else self.a(x)
         models = []
-        for wrap in (dist.DataParallel, lambda m: dist.ShardedParallel(m, stage={stage}, resident_bytes=0)):
+        for wrap in (
+            lambda m: dist.DataParallel(m, bucket_bytes=1),  # a message for each weight, and equal sizes
+            lambda m: dist.ShardedParallel(m, stage={stage}, resident_bytes=0),
+        ):
             weft.random.seed(1)
             models.append(wrap(Model()))
             models[-1](weft.ones((1, 4))).sum().backward()
@@ -376,4 +375,4 @@ def test_ranks_that_use_other_modules_reduce_in_one_order(program, stage):  # no
             assert abs(got - layer.weight.grad.data.reshape(-1)).max() < 1e-5, (got, layer.weight.grad)
         print("ok", r)
     """)
-    passes(lambda ranks, path: mpirun(ranks, path, seconds=100), 2, path)
+    passes(jobs, 2, path)

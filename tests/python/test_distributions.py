@@ -131,3 +131,12 @@ def test_refusals():
     refused(weft.ArgumentError, "distributions.rsample", D.Gamma(1.0, 1.0).rsample)
     refused(weft.ArgumentError, "distributions.kl", D.kl_divergence, D.Cauchy(0.0, 1.0), D.Cauchy(0.0, 1.0))  # fmt: skip
     refused(weft.ArgumentError, "distributions.independent", D.Independent, D.Normal(0.0, 1.0), 1)
+
+
+def test_parameters_that_are_whole_numbers_make_float32():
+    for d in (
+        weft.distributions.Normal(weft.asarray([0, 1]), weft.asarray([1, 2])),
+        weft.distributions.Uniform(0, 2),
+    ):
+        assert d.log_prob(weft.asarray([0.5], dtype="float32")).dtype == weft.float32
+        assert d.sample((3,)).dtype == weft.float32

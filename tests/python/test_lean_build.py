@@ -37,7 +37,11 @@ def test_every_file_is_collected_in_a_lean_build(lacking, tmp_path):
     (tmp_path / "lean.py").write_text(LACKS[lacking])
     paths = os.pathsep.join([str(tmp_path), str(HERE), *(p for p in sys.path if p)])
     lists = [f"--skips={HERE.parent / name}" for name in ("skips.txt", "skips-lean.txt")]
-    concerned = re.compile("rpc|remote|vta|qpu|wse|wafer")
+    words, kept, absent = {
+        "remote devices": ("rpc|remote|present", "test_devices.py", "test_rpc.py"),
+        "targets": ("vta|qpu|wse|wafer|present", "test_bad_input.py", "test_vta_examples.py"),
+    }[lacking]
+    concerned = re.compile(words)
     files = [p for p in sorted(HERE.glob("test_*.py")) if concerned.search(p.read_text())]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "lean", "-p", "no:cacheprovider", *lists, *files],
@@ -45,8 +49,7 @@ def test_every_file_is_collected_in_a_lean_build(lacking, tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
     collected = {line.split("::")[0] for line in done.stdout.splitlines() if "::" in line}
-    assert {"tests/python/test_builds.py", "tests/python/test_bad_input.py"} <= collected
-    absent = {"remote devices": "test_rpc.py", "targets": "test_vta_examples.py"}[lacking]
+    assert {f"tests/python/{name}" for name in (kept, "test_builds.py")} <= collected
     assert f"tests/python/{absent}" not in collected
 
 

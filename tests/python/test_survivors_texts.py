@@ -126,3 +126,45 @@ def test_notes_of_qpu_assembly():
     with pytest.raises(weft.ParseError, match="only one small immediate") as caught:
         weft._core.assemble("qpu", "add ra0, #1, #2", "x.s")
     assert " = \n" not in str(caught.value) and " = legal" not in str(caught.value)
+
+
+MEETING = """
+@T.prim_func
+def main(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32"), C: T.Buffer((32,), "float32")):
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            B[t] = A[t] * 2.0
+            C[t] = B[31 - t]
+"""
+
+
+@pytest.mark.parametrize(
+    "target, barrier",
+    [
+        ("metal", "threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device)"),
+        ("opencl", "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)"),
+        ("cuda", "__syncthreads()"),
+    ],
+)
+def test_threads_that_meet_in_global_memory_wait_for_it(target, barrier):
+    text = weft.build(weft.script.from_source(MEETING), target=target).source()
+    stored, read = text.index("B["), text.rindex("B[")
+    assert barrier in text[stored:read], text
+
+
+TIES = """
+@T.prim_func
+def main(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
+    for b in T.thread_binding(1, thread="blockIdx.x"):
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            B[t] = T.round(A[t])
+"""
+
+
+@pytest.mark.parametrize(
+    "target, word", [("metal", "rint("), ("opencl", "rint("), ("cuda", "rintf(")]
+)
+def test_ties_are_rounded_to_even_by_name(target, word):
+    """round() of these languages rounds them away from zero."""
+    text = weft.build(weft.script.from_source(TIES), target=target).source()
+    assert word in text and "round" not in text, text

@@ -273,3 +273,10 @@ def test_a_picture_of_a_search(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_svg", None)
     code, text = refused(tuning.picture, tmp_path / "c.svg", f, database=path)
     assert code == "tune.picture.absent" and "pip install matplotlib" in text
+
+
+def test_a_candidate_is_known_whatever_the_order_of_its_decisions():
+    from weft.tuning.database import Trial
+
+    one = Trial({"sketch": "tile", "knobs": {"x": 4, "y": 8}})
+    assert one.key == Trial({"knobs": {"y": 8, "x": 4}, "sketch": "tile"}).key

@@ -11,13 +11,15 @@ DIAGONAL = [(-1, -1), (1, 1), (0, 0), (-1, 1)]
 STAR = [(0, 0), (-1, 0), (1, 0), (0, -1), (0, 1)]
 
 
-def stencil(shape, offsets, otherwise=0.0, within=None, weights=None):
-    """Two stages: a copy, then the sum of its elements at `offsets`; `otherwise` where `within` (default: the buffer)
+def stencil(shape, offsets, otherwise=0.0, within=None, weights=None, added=0):
+    """Two stages: 2 X + `added`, then the sum of its elements at `offsets`; `otherwise` where `within` (default: the buffer)
     does not hold. Returns the tensors and the function of NumPy."""
     rows, cols = shape
     weights = weights or [0.25 * (k + 1) for k in range(len(offsets))]
     X = te.placeholder(shape, name="X")
-    S = te.compute(shape, lambda i, j: X[i, j] * te.const(2, "float32"), name="S")
+    S = te.compute(
+        shape, lambda i, j: X[i, j] * te.const(2, "float32") + te.const(added, "float32"), name="S"
+    )
     low, high = within or (0, 0)  # the condition is that much narrower than the buffer
 
     def value(i, j):
@@ -38,7 +40,7 @@ def stencil(shape, offsets, otherwise=0.0, within=None, weights=None):
     Y = te.compute(shape, value, name="Y")
 
     def numpy(x):
-        s, y = x.astype("f8") * 2, np.zeros(shape)
+        s, y = x.astype("f8") * 2 + added, np.zeros(shape)
         for i in range(rows):
             for j in range(cols):
                 for (di, dj), w in zip(offsets, weights):
@@ -54,10 +56,13 @@ def stencil(shape, offsets, otherwise=0.0, within=None, weights=None):
 CASES = {
     "star": ((8, 8), STAR, {}),
     "corners": ((8, 8), DIAGONAL, {}),
+    "the last corner": ((8, 8), [(0, 0), (1, 1)], {}),
+    "a corner of each kind": ((8, 8), [(0, 0), (1, -1)], {}),
     "one side": ((8, 8), [(0, 0), (-1, 0), (0, 1)], {}),
     "two away": ((8, 12), [(0, 0), (-2, 0), (2, 0), (0, -2), (0, 2)], {}),
     "uneven parts": ((7, 9), STAR, {}),
     "uneven corners": ((9, 7), DIAGONAL, {}),
+    "uneven parts of a value that is nowhere zero": ((7, 9), STAR, {"added": 1}),
     "another value outside": ((8, 8), STAR, {"otherwise": 1.5}),
     "minus zero outside": ((8, 8), STAR, {"otherwise": -0.0}),
     "a narrower condition": ((8, 8), STAR, {"within": (1, 2)}),

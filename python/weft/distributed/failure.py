@@ -332,15 +332,23 @@ class StoreBoard:
         # torchrun keeps its store when it starts the ranks again, and a job its processes when they leave it and join again.
         self._root = f"weft/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}.{self._jobs}"
         self._rank = rank
-        self._quietly("set", f"{self._root}/here/{rank}", "1")
+        self._set(f"here/{rank}", "1")
+
+    def _set(self, name, text):
+        self._quietly("set", f"{self._root}/{name}", text)
+        self._quietly("add", f"{self._root}/{name}/set", 1)  # what `_is_set` looks at
+
+    def _is_set(self, name):
+        """None where the store does not say. PyTorch 1.13's stores tell nothing of absent keys without waiting for them, but of numbers."""
+        number = self._quietly("add", f"{self._root}/{name}/set", 0)
+        return None if number is None else number > 0
 
     def post(self, failure):
-        text = json.dumps([failure.text, failure.code])
-        self._quietly("set", f"{self._root}/failed", text)
+        self._set("failed", json.dumps([failure.text, failure.code]))
 
     def look(self):
         try:
-            if not self.store.check([f"{self._root}/failed"]):
+            if self.store.add(f"{self._root}/failed/set", 0) == 0:
                 return None
             return Failure(*json.loads(self.store.get(f"{self._root}/failed")))
         except RuntimeError as problem:  # the store's host is gone, and the job with it
@@ -348,14 +356,13 @@ class StoreBoard:
 
     def absent(self, size):
         """Ranks that have not come to init(); None where the store does not say."""
-        every = [f"{self._root}/here/{r}" for r in range(size)]
-        there = [self._quietly("check", [name]) for name in every]
+        there = [self._is_set(f"here/{r}") for r in range(size)]
         return None if None in there else [r for r in range(size) if not there[r]]
 
     def left(self, rank, calls):
         """Says that this rank has left the job in peace, after so many calls of each group."""
         StoreBoard._jobs += 1
-        self._quietly("set", f"{self._root}/left/{rank}", json.dumps(calls))
+        self._set(f"left/{rank}", json.dumps(calls))
 
     def calls_of(self, rank):
         """{group's name: number of calls} of a rank that has left."""
@@ -363,7 +370,7 @@ class StoreBoard:
         return json.loads(told) if told else {}
 
     def has_left(self, rank):
-        return bool(self._quietly("check", [f"{self._root}/left/{rank}"]))
+        return bool(self._is_set(f"left/{rank}"))
 
     def _quietly(self, name, *args):
         try:
@@ -373,17 +380,17 @@ class StoreBoard:
 
     def say(self, text, asks):
         """What this rank tells of its calls (late.py); `asks`: the others should, too."""
-        self._quietly("set", f"{self._root}/calls/{self._rank}", text)
+        self._set(f"calls/{self._rank}", text)
         if asks:
-            self._quietly("set", f"{self._root}/asked", "1")
+            self._set("asked", "1")
 
     def asked(self):
-        return bool(self._quietly("check", [f"{self._root}/asked"]))
+        return bool(self._is_set("asked"))
 
     def said(self, rank):
         """What that rank has told last, or None."""
-        name = f"{self._root}/calls/{rank}"
-        told = self._quietly("get", name) if self._quietly("check", [name]) else None
+        name = f"calls/{rank}"
+        told = self._quietly("get", f"{self._root}/{name}") if self._is_set(name) else None
         return told.decode() if told else None
 
     def leave(self):

@@ -94,6 +94,22 @@ class Gloo(Values):
             look_around(self.job, self.ranks, begun)
             step(begun)
 
+    def _start(self, call, *args):
+        """A call of torch.distributed that gives something to wait for."""
+        more = {} if call in ("isend", "irecv") else {"async_op": True}
+        try:
+            return getattr(self.td, call)(*args, group=self.group, **more)
+        except (RuntimeError, ValueError) as problem:
+            raise self._failed(problem) from None
+
+    def _failed(self, problem):
+        return error(
+            weft.DeviceError,
+            "distributed.gloo",
+            f"Gloo reports on rank {self.rank}: {str(problem)[:300]}",
+            help="a rank that ended or fell out of step shows like this: WEFT_DISTRIBUTED_DEBUG=1 compares the ranks; so does a program that has called destroy_process_group()",
+        )
+
     def _finish(self, works, *held):
         self._open = [w for w in self._open if not w.is_completed()] + list(works)
 
@@ -110,12 +126,7 @@ class Gloo(Values):
                     raise
                 time.sleep(1.0)  # the rank that failed may still be saying why
                 self.job.check_present(self.ranks)
-                raise error(
-                    weft.DeviceError,
-                    "distributed.gloo",
-                    f"Gloo reports on rank {self.rank}: {str(problem)[:300]}",
-                    help="a rank that ended or fell out of step shows like this: WEFT_DISTRIBUTED_DEBUG=1 compares the ranks",
-                ) from None
+                raise self._failed(problem) from None
             return held
 
         return wait
@@ -123,12 +134,12 @@ class Gloo(Values):
     def all_reduce(self, send, recv, op, overlap=False):
         view = self._view(recv, op)
         view.copy_(self._view(send))
-        work = self.td.all_reduce(view, self._ops[op], group=self.group, async_op=True)
+        work = self._start("all_reduce", view, self._ops[op])
         return self._finish([work], send, recv, view)
 
     def reduce_scatter(self, send, recv, op, overlap=False):
         whole = self.torch.clone(self._view(send, op))
-        work = self.td.all_reduce(whole, self._ops[op], group=self.group, async_op=True)
+        work = self._start("all_reduce", whole, self._ops[op])
         done = self._finish([work], send)
 
         def wait():
@@ -145,14 +156,14 @@ class Gloo(Values):
             return lambda: recv
         rows = self._raw(recv).view(self.size, -1)
         parts = [rows[i] for i in self._sorted]
-        work = self.td.all_gather(parts, self._raw(send), group=self.group, async_op=True)
+        work = self._start("all_gather", parts, self._raw(send))
         return self._finish([work], send, recv, parts)
 
     def broadcast(self, send, recv, root, overlap=False):
         view = self._raw(recv)
         if self.rank == root:
             view.copy_(self._raw(send))
-        work = self.td.broadcast(view, self.ranks[root], group=self.group, async_op=True)
+        work = self._start("broadcast", view, self.ranks[root])
         return self._finish([work], recv, view)
 
     def all_to_all(self, send, recv, overlap=False):
@@ -164,19 +175,19 @@ class Gloo(Values):
         works = []
         for hop in range(1, self.size):
             to, of = (self.rank + hop) % self.size, (self.rank - hop) % self.size
-            works.append(self.td.isend(out[to].contiguous(), self.ranks[to], group=self.group))
-            works.append(self.td.irecv(into[of], self.ranks[of], group=self.group))
+            works.append(self._start("isend", out[to].contiguous(), self.ranks[to]))
+            works.append(self._start("irecv", into[of], self.ranks[of]))
         works = [_Waited(w) for w in works]
         return self._finish(works, send, recv)
 
     def send(self, array, peer, overlap=False):
         view = self._raw(array)
-        work = _Waited(self.td.isend(view, self.ranks[peer], group=self.group))
+        work = _Waited(self._start("isend", view, self.ranks[peer]))
         return self._finish([work], array, view)
 
     def recv(self, array, peer, overlap=False):
         view = self._raw(array)
-        work = _Waited(self.td.irecv(view, self.ranks[peer], group=self.group))
+        work = _Waited(self._start("irecv", view, self.ranks[peer]))
         return self._finish([work], array, view)
 
     def split(self, ranks):

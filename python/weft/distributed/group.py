@@ -152,6 +152,10 @@ class Job:
                     break
         if self.watch is not None:
             self.watch.stop()
+            if os.getpid() == self._process:
+                from .start import leave
+
+                leave()
         for group in self.groups:
             group.close()
 

@@ -99,6 +99,12 @@ class Launcher:
             own = above  # a script or a tool between the launcher and this process
         self.process, self._own = above, own
 
+    def name(self):
+        """What tells this rank from those of other jobs, a job that a rank has started among them."""
+        addresses = ("MASTER_ADDR", "MASTER_PORT") if self._rank == "RANK" else ()
+        given = {n: self._variables[n] for n in (self._rank, *addresses) if n in self._variables}
+        return " ".join(f"{n}={value}" for n, value in sorted({**self._marks, **given}.items()))
+
     def _is_rank(self, environment):
         if environment is None or self._rank not in environment:
             return False

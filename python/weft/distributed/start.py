@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import datetime
 import os
+import signal
 import socket
 import sys
 import time
@@ -20,9 +21,15 @@ import weft
 
 from .._errors import error
 from .failure import Failure, MpiBoard, StoreBoard
+from .launcher import process_ended
 
 
 _OWN_WORDS = 2.0  # seconds in which a library whose time is over says why
+_FORK_ENDS = 5  # seconds in which a fork ends where a library would wait for ever
+_NO_END = datetime.timedelta(days=1000)
+_made_group = None  # torch's group of all ranks, where weft has made it
+_begun_in = None  # the process in which init() has found or begun MPI
+_JOINED = "WEFT_DISTRIBUTED_RANK"  # the rank's process and its launcher's job, for processes that it starts
 
 
 def join(job, launch, timeout):
@@ -34,9 +41,29 @@ def join(job, launch, timeout):
     told = job.watch.launcher.gone_before()
     if told is not None:
         raise Failure(told, "distributed.launcher").error()
+    process, _, of = os.environ.get(_JOINED, "").partition(" ")
+    own = job.watch.launcher.name()
+    if of == own and int(process) != os.getpid() and not process_ended(int(process)):
+        raise _no_rank(int(process), launch)
     host, every = (_torchrun if launch.launcher == "torchrun" else _mpi)(job, launch, timeout)
     job.watch.introduced(_introduced(launch, every))
+    os.environ[_JOINED] = f"{os.getpid()} {own}"
     return host
+
+
+def leave():
+    """The rank has left the job: processes that it starts now may join in its place."""
+    os.environ.pop(_JOINED, None)
+
+
+def _no_rank(process, launch):
+    return error(
+        weft.DeviceError,
+        "distributed.child",
+        f"init() in process {os.getpid()}, which process {process}, rank {launch.rank} of the job, has started",
+        ["legal: one process of each rank"],
+        help="let workers compute, and the rank exchange; unset the launcher's variables for a worker that calls init() for itself",
+    )
 
 
 def _identity():
@@ -133,7 +160,13 @@ def _torchrun(job, launch, timeout):
             reason = _unknown(host) or job.watch.absent() or "its ranks have not met"
             raise _cannot_join(launch, f" at {host}:{port}", f"{reason} after {timeout:g} s", repair)  # fmt: skip
 
+    def beside():
+        # The program's own group may be another library's, wait for shorter, and end before the job.
+        return td.new_group(backend="gloo", timeout=_NO_END)
+
+    global _made_group
     try:
+        among = None  # torch's group of all ranks
         if td.is_initialized():
             watched = td.distributed_c10d._get_default_store()
         else:
@@ -141,8 +174,12 @@ def _torchrun(job, launch, timeout):
         job.watch.board = StoreBoard(watched, launch.rank)
         if not td.is_initialized():
             job.watch.run(group, look)
+            _made_group = td.group.WORLD
+            atexit.register(_end_fork, os.getpid(), "torch.distributed", "end the fork by os._exit")
             _wait_without_end(td)
-        own = Gloo(None, list(range(launch.size)), launch.rank, job)
+        elif td.group.WORLD is not _made_group:
+            among = job.watch.run(beside, look)
+        own = Gloo(among, list(range(launch.size)), launch.rank, job)
         return own, job.watch.run(lambda: own.gather_values(_identity()), look)
     except (RuntimeError, ValueError, OSError) as problem:
         if isinstance(problem, weft.Error):
@@ -157,7 +194,7 @@ def _wait_without_end(td):
         td.distributed_c10d, "_set_pg_timeout", None
     )
     if change is not None:
-        change(datetime.timedelta(days=1000), td.group.WORLD)
+        change(_NO_END, td.group.WORLD)
 
 
 def _process_manager(variables):
@@ -193,6 +230,52 @@ def _finalize(process, watch):
     MPI.Finalize() if end is None else end()
 
 
+def _end_fork(process, library, repair):
+    """At the end of a fork of a rank, which the end of some libraries would wait in for ever: it is bounded, and named."""
+    if os.getpid() == process or not hasattr(signal, "alarm"):
+        return
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_FORK_ENDS)
+    raise error(
+        weft.DeviceError,
+        "distributed.fork.end",
+        f"process {os.getpid()}, a fork of a rank, would wait for ever in the end of {library}; it gets SIGALRM in {_FORK_ENDS} s",
+        ["legal: forks that end by os._exit, as those of multiprocessing do"],
+        help=repair,
+    )
+
+
+def _begun(MPI, job, launch):
+    """Who ends MPI; and whether what the program has begun serves ranks. Raises DeviceError `distributed.mpi.ended`, `distributed.mpi.threads` or `distributed.child` where it does not."""
+    global _begun_in
+    if _begun_in not in (None, os.getpid()):
+        raise _no_rank(_begun_in, launch)
+    if MPI.Is_finalized():
+        raise error(
+            weft.DeviceError,
+            "distributed.mpi.ended",
+            "MPI has ended in this process, and begins once only",
+            help="leave MPI.Finalize() out, or call it after the last shutdown()",
+        )
+    if MPI.Is_initialized() and MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        raise error(
+            weft.DeviceError,
+            "distributed.mpi.threads",
+            f"the program has begun MPI for threads of level {MPI.Query_thread()}",
+            [
+                f"legal: level {MPI.THREAD_MULTIPLE}, MPI.THREAD_MULTIPLE; a thread of init() looks for failures"
+            ],
+            help='call init() first, or mpi4py.rc(thread_level="multiple") before mpi4py.MPI is imported',
+        )
+    if _begun_in is None:
+        _begun_in = os.getpid()
+        if not MPI.Is_initialized():
+            atexit.register(_finalize, os.getpid(), job.watch)
+        elif sys.modules["mpi4py"].rc.finalize is not False:
+            repair = "call init() before mpi4py.MPI is imported, or end the fork by os._exit"
+            atexit.register(_end_fork, os.getpid(), "MPI", repair)
+
+
 def _mpi(job, launch, timeout):
     _process_manager(os.environ)
     try:
@@ -200,7 +283,6 @@ def _mpi(job, launch, timeout):
 
         if "mpi4py.MPI" not in sys.modules:
             mpi4py.rc.initialize = mpi4py.rc.finalize = False
-            atexit.register(_finalize, os.getpid(), job.watch)
         from mpi4py import MPI
     except (ImportError, RuntimeError) as problem:
         raise error(
@@ -211,6 +293,7 @@ def _mpi(job, launch, timeout):
         ) from None
     from .mpi import Mpi
 
+    _begun(MPI, job, launch)
     begun = time.perf_counter()
 
     def look():

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiled functions have eager's values where the formula of one operation changes with its operands: powers of infinities and zeros, choices between types,
+ties of rounding."""
+
+import numpy as np
+import pytest
+
+import weft
+
+INF = float("inf")
+
+
+def same(got, want):
+    assert got.dtype == want.dtype, (got.dtype, want.dtype)
+    a, b = (x.to("cpu").astype("float64").numpy() for x in (got, want))
+    np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(np.signbit(a[a == a]), np.signbit(b[b == b]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("power", [0.5, -0.5, 2, 3, -1, 1, 0])
+def test_powers(dtype, power):
+    x = weft.asarray([-INF, INF, -0.0, 0.0, float("nan"), -1.0, 4.0, 2.25, 1e-30], dtype=dtype)
+    found = weft.compile(lambda a: a**power + 0)(x)
+    same(found, x**power + 0)
+    with np.errstate(all="ignore"):
+        want = np.power(x.numpy(), np.dtype(dtype).type(power)) + 0
+    np.testing.assert_allclose(found.numpy(), want, rtol=2 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize(
+    "first, second", [("float16", "float32"), ("float32", "float64"), ("int8", "int32"), ("bool", "float32")]
+)  # fmt: skip
+def test_choices_between_types(first, second):
+    c = weft.asarray([True, False, True, False])
+    a = weft.asarray([1, 0, 0, 1]).astype(first)
+    b = weft.asarray([100_000.5, 3, 2, 70_000.25]).astype(second)
+    for x, y in ((a, b), (b, a)):
+        want = weft.where(c, x, y)
+        assert want.dtype == b.dtype
+        same(weft.compile(lambda c, x, y: weft.where(c, x, y))(c, x, y), want)
+
+
+@pytest.mark.parametrize("device", ["cpu", "c", "opencl:0"])
+def test_ties_are_rounded_to_even(device):
+    if not weft.device(device).available:
+        pytest.skip(weft.device(device).reason)
+    ties = np.arange(-6, 7) + np.float32(0.5)
+    for dtype in ("float32", "float64"):
+        x = weft.asarray(ties.astype(dtype), device=device)
+        same(weft.round(x), weft.asarray(np.rint(ties).astype(dtype)))
+        same(
+            weft.compile(lambda a: weft.round(a) + 0)(x),
+            weft.asarray(np.rint(ties).astype(dtype) + 0),
+        )
