@@ -48,6 +48,11 @@ def once(f, sync):
     return clock() - start
 
 
+#: Before the samples of a library with several threads: PyTorch's spin for milliseconds after a job, on a processor that
+#: the next library needs.
+pause = 0.0
+
+
 def medians(work, seconds):
     """Median seconds of a call for each (function, synchronisation), sampled in turns."""
     for f, sync in work.values():
@@ -55,11 +60,14 @@ def medians(work, seconds):
     first = {name: once(f, sync) for name, (f, sync) in work.items()}
     budget = seconds / len(work)
     number = {n: max(1, min(2000, int(budget / 7 / max(t, 1e-7)))) for n, t in first.items()}
-    rounds = 1 if max(first.values()) > seconds else 5
+    rounds = 1 if max(first.values()) > seconds else 3 if pause else 5
     times = {n: [] for n in work}
     for _ in range(rounds):
         for name, (f, sync) in work.items():
             sync()
+            if pause and name != "numpy":
+                time.sleep(pause)
+                f()
             start = clock()
             for _ in range(number[name]):
                 f()
@@ -239,6 +247,9 @@ def main():
             parser.error("--cpu-time is for one thread of the host")
         global clock
         clock = time.process_time
+    if options.threads > 1:
+        global pause
+        pause = 0.15
     if options.shapes is not None:
         cases.vary(options.shapes)
     ours, rivals = libraries_for(options.device, options.threads)

@@ -25,6 +25,8 @@ LAYOUTS = {
     "small2d": ((2, 2), None),
     "mid2d": ((100, 10), None),
     "mid3d": ((10, 10, 10), None),
+    "matrix": ((317, 313), None),
+    "cube": ((46, 47, 45), None),
 }
 FLAT = ("4", "1e3", "1e5", "1e7", "odd", "transposed", "stepped")
 MATRICES = ("small2d", "mid2d", "square", "tall", "wide", "odd", "batched", "transposed")
@@ -65,9 +67,9 @@ def draw(rng, shape, dtype, low=0.1, high=2.0):
     """Random numbers of a type; bfloat16 is drawn as float32 and rounded by each library."""
     if dtype == "bool":
         return rng.random(shape) < 0.5
-    if dtype.startswith("int"):
+    if dtype.startswith(("int", "uint")):
         return rng.integers(1, 100, shape).astype(dtype)
-    if dtype == "complex64":
+    if dtype.startswith("complex"):
         return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
     out = rng.random(shape, dtype="float32") * np.float32(high - low) + np.float32(low)
     return out.astype("float32" if dtype == "bfloat16" else dtype)
@@ -120,6 +122,7 @@ def same(name, kind="", numpy=None, torch=None, **options):
 def all_cases():
     import arithmetic
     import composed
+    import forms
     import layers
     import linear
     import moving
@@ -132,4 +135,5 @@ def all_cases():
         *layers.cases(),
         *rarer.cases(),
         *composed.cases(),
+        *forms.cases(),
     ]

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "array_type.h"
+#include "weft/array/into.h"
 
 namespace weft::py {
 
@@ -268,6 +269,7 @@ void set_item(const NDArray& array, PyObject* key, PyObject* value) {
     if (source.device() != array.device()) source = source.to(array.device());
   }
   if (mask && source.size() == 1) return assign_marked(array, *mask, source);
+  if (mask && put_marked(array, *mask, source)) return;
   Parsed p;
   if (plain) p.view = view;
   else p = parse(array, key);

@@ -9,6 +9,7 @@
 
 #include "array_type.h"
 #include "public_function.h"
+#include "weft/array/into.h"
 
 namespace weft::py {
 
@@ -56,6 +57,34 @@ PyObject* by_manners(PyObject* self, PyObject* const* args, std::size_t flags, P
   return found.is_none() ? nullptr : nb::handle(PyTuple_GET_ITEM(found.ptr(), 0)).inc_ref().ptr();
 }
 
+/// The result in the array that `out=` names, only where the mask `where=` is true; null for calls
+/// that are not that plain: other names, other types and shapes than the result's.
+PyObject* into(Op op, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  PyObject *place = nullptr, *mask = nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+    PyObject* const name = PyTuple_GET_ITEM(names, i);
+    if (PyUnicode_CompareWithASCIIString(name, "out") == 0) place = args[count + i];
+    else if (PyUnicode_CompareWithASCIIString(name, "where") == 0) mask = args[count + i];
+    else return nullptr;
+  }
+  if (!place || !is_ndarray(place) || (mask && !is_ndarray(mask))) return nullptr;
+  std::optional<Arg> operands[2];
+  Scalar numbers[2] = {Scalar(0), Scalar(0)};
+  for (Py_ssize_t k = 0; k < count; ++k) {
+    if (is_ndarray(args[k])) operands[k].emplace(unwrap(args[k]));
+    else if (PyFloat_CheckExact(args[k]))
+      operands[k].emplace(numbers[k] = Scalar(PyFloat_AS_DOUBLE(args[k])));
+    else return nullptr;
+  }
+  const NDArray out = unwrap(place);
+  const NDArray* const where_true = mask ? &unwrap(mask) : nullptr;
+  const bool two = count == 2;
+  if (!(two ? compute_into(op, out, where_true, *operands[0], *operands[1])
+            : compute_into(op, out, where_true, *operands[0])))
+    return nullptr;
+  return nb::handle(place).inc_ref().ptr();
+}
+
 bool is_sequence(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
 
 PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* names) noexcept {
@@ -64,6 +93,7 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
     const OpInfo& row = info(op);
     Py_ssize_t count = PyVectorcall_NARGS(flags);
     if (count != row.arity || (names && PyTuple_GET_SIZE(names) > 0)) {
+      if (PyObject* out = count == row.arity ? into(op, args, count, names) : nullptr) return out;
       if (PyObject* out = by_manners(self, args, flags, names)) return out;
       throw Error(
           ErrorKind::dtype, "python.arguments",

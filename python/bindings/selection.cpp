@@ -3,20 +3,91 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "direct.h"
+#include "errors.h"
+#include "weft/array/bits.h"
 #include "weft/array/convolve.h"
 #include "weft/array/count.h"
+#include "weft/array/divisors.h"
+#include "weft/array/running.h"
 #include "weft/array/select.h"
 
 namespace weft::py {
 
+namespace {
+
+/// What a few elements take costs less than releasing the interpreter.
+constexpr std::int64_t kFew = 4096;
+template <typename F>
+auto at_once_or_unlocked(const NDArray& x, const F& f) {
+  if (x.size() <= kFew) return f();
+  nb::gil_scoped_release released;
+  return f();
+}
+
+/// cummax, cummin: (values, positions) along an axis of an array on the host.
+template <bool largest>
+PyObject* direct_running(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    static constexpr const char* const parameters[] = {"x", "dim"};
+    const PlainArguments<2> given(args, count, names, parameters);
+    if (!given.plain || !given.at[0].ptr() || !is_ndarray(given.at[0].ptr())) return not_plain();
+    const NDArray& x = unwrap(given.at[0].ptr());
+    int axis = -1;
+    if (PyObject* const dim = given.at[1].ptr()) {
+      if (!PyLong_CheckExact(dim)) return not_plain();
+      axis = static_cast<int>(PyLong_AsLong(dim));
+    }
+    if (PyErr_Occurred() || axis < -x.ndim() || axis >= x.ndim() || !x.on_host() ||
+        is_complex(x.elem())) {
+      PyErr_Clear();
+      return not_plain();
+    }
+    if (axis < 0) axis += x.ndim();
+    auto found = at_once_or_unlocked(x, [&] { return running_extremes(x, axis, largest); });
+    if (!found) return not_plain();
+    static PyObject* const both =
+        nb::object(nb::module_::import_("weft._functions.running").attr("Extremes"))
+            .release()
+            .ptr();
+    return nb::handle(both)(nb::steal(wrap(std::move(found->first))),
+                            nb::steal(wrap(std::move(found->second))))
+        .release()
+        .ptr();
+  });
+}
+
+PyObject* direct_gcd(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    if (names || count != 2 || !is_ndarray(args[0]) || !is_ndarray(args[1])) return not_plain();
+    const NDArray &a = unwrap(args[0]), &b = unwrap(args[1]);
+    if (a.elem() != b.elem() || !(a.shape() == b.shape()) || !is_integer(a.elem()) ||
+        !a.on_host() || a.device() != b.device())
+      return not_plain();
+    return wrap(at_once_or_unlocked(a, [&] { return greatest_divisors(a, b); }));
+  });
+}
+
+}  // namespace
+
 void bind_selection(nb::module_& m) {
+  static PyMethodDef direct[] = {direct_definition("cummax", direct_running<true>),
+                                 direct_definition("cummin", direct_running<false>),
+                                 direct_definition("gcd", direct_gcd)};
+  for (PyMethodDef& d : direct)
+    m.attr((std::string("_direct_") + d.ml_name).c_str()) = direct_function(d);
   using Unlocked = nb::call_guard<nb::gil_scoped_release>;
   m.def("_counts_from_zero", &counts_from_zero, Unlocked());
   m.def("_sums_from_zero", &sums_from_zero, Unlocked());
   m.def("_counts_in_bins", &counts_in_bins, Unlocked());
+  m.def("_packed_bits", &packed_bits, Unlocked());
+  m.def("_unpacked_bits", &unpacked_bits, Unlocked());
+  m.def("_counted_bits", &counted_bits, Unlocked());
+  m.def("_parts_of_floats", &parts_of_floats, Unlocked());
   m.def("_convolve", &convolve, Unlocked());
   m.def(
       "_quantiles",

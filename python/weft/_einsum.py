@@ -10,6 +10,10 @@ from . import _core
 from ._errors import error as _error
 
 
+#: Terms of sums from which on a product of matrices is faster, and types that sums keep.
+_LEAST_SUM = 64
+_SUMMED = ("float32", "float64")
+
 _DIAGONALS = frozenset(f"{c}{c}->{c}" for c in map(chr, range(ord("a"), ord("z") + 1)))
 
 
@@ -68,28 +72,31 @@ def _parse(spec, ranks):
     return out, right
 
 
-def _diagonal(x, term):
-    """Repeated letters inside one operand become one axis."""
-    for c in set(term):
+def _diagonals(term, shape):
+    """Pairs of axes that become one, which goes to the end, until no letter repeats; the letters of the axes that are left."""
+    size, pairs = list(shape), []
+    for c in dict.fromkeys(term):
         while term.count(c) > 1:
             i = term.index(c)
             j = term.index(c, i + 1)
-            if x.shape[i] != x.shape[j]:
-                _refuse("extent", f"einsum letter {c!r} has extents {x.shape[i]} and {x.shape[j]}")
-            if isinstance(x, _core.Tensor):
-                x, term = _tensor_diagonal(x, term, i, j)
-                continue
-            x = _core._diagonal(x, i, j)
+            if size[i] != size[j]:
+                _refuse("extent", f"einsum letter {c!r} has extents {size[i]} and {size[j]}")
+            pairs.append((i, j))
             term = "".join(term[k] for k in range(len(term)) if k not in (i, j)) + c
-    return x, term
+            size = [size[k] for k in range(len(size)) if k not in (i, j)] + [size[i]]
+    return pairs, term
 
 
-def _tensor_diagonal(x, term, i, j):
-    """The diagonal of axes i < j first, the other axes after it."""
+def _diagonal(x, i, j):
+    return _tensor_diagonal(x, i, j) if isinstance(x, _core.Tensor) else _core._diagonal(x, i, j)
+
+
+def _tensor_diagonal(x, i, j):
+    """The diagonal of axes i < j last, the other axes before it."""
     n = x.shape[i]
     rest = [k for k in range(x.ndim) if k not in (i, j)]
-    flat = x.permute(i, j, *rest).reshape(n * n, *(x.shape[k] for k in rest))
-    return flat[:: n + 1], term[i] + "".join(term[k] for k in rest)
+    flat = x.permute(i, j, *rest).reshape(n * n, *(x.shape[k] for k in rest))[:: n + 1]
+    return flat.permute(*range(1, flat.ndim), 0) if rest else flat
 
 
 @functools.lru_cache(maxsize=256)
@@ -140,8 +147,8 @@ def _extents(pairs):
 
 @functools.lru_cache(maxsize=256)
 def _step(ta, shape_a, tb, shape_b, keep, sizes):
-    """How two operands are contracted: (order of axes, spread to, shape) of both, whether they are multiplied element
-    by element, the shape of the result and its letters."""
+    """How two operands are contracted: (order of axes, spread to, shape) of both, None where nothing changes, whether they are multiplied element
+    by element (the orders of their axes, summed ones last, where they may be), the shape of the result and its letters."""
     size = dict(sizes)
     batch = [c for c in ta if c in tb and c in keep]
     gone = [c for c in ta if c in tb and c not in keep]
@@ -154,20 +161,36 @@ def _step(ta, shape_a, tb, shape_b, keep, sizes):
         at = tuple(t.index(c) for c in wanted)
         return None if at == tuple(range(len(at))) else at
 
+    def way(shape, order, spread, wanted):
+        return (
+            None
+            if order is None and spread in (None, shape) and wanted == shape
+            else (order, spread, wanted)
+        )
+
     if not gone:  # nothing is summed: one elementwise product over all letters
         both = (
-            (order(t, [c for c in letters if c in t]), None, tuple(shape[t.index(c)] if c in t else 1 for c in letters))
+            way(shape, order(t, [c for c in letters if c in t]), None, tuple(shape[t.index(c)] if c in t else 1 for c in letters))
             for t, shape in ((ta, shape_a), (tb, shape_b))
         )  # fmt: skip
         return (*both, True, result, letters)
 
-    def arranged(t, groups):
+    def arranged(t, shape, groups):
         wanted = [c for g in groups for c in g]
         spread = tuple(size[c] for c in wanted)
-        return order(t, wanted), spread, tuple(math.prod(size[c] for c in g) for g in groups)
+        return way(
+            shape, order(t, wanted), spread, tuple(math.prod(size[c] for c in g) for g in groups)
+        )
 
     first, second = (batch, only_a, gone), (batch, gone, only_b)
-    return arranged(ta, first), arranged(tb, second), False, result, letters
+    # Many short sums, or sums that do not run along memory: one product element by element, then sums.
+    apart = batch and not only_a and not only_b
+    if apart and shape_a == tuple(size[c] for c in ta) and shape_b == tuple(size[c] for c in tb):
+        brief = math.prod(size[c] for c in gone) < _LEAST_SUM or not {ta[-1], tb[-1]} & set(gone)
+        apart = brief and (order(ta, batch + gone), order(tb, batch + gone))
+    else:
+        apart = False
+    return arranged(ta, shape_a, first), arranged(tb, shape_b, second), apart, result, letters
 
 
 @functools.lru_cache(maxsize=256)
@@ -187,20 +210,52 @@ def _contract(a, b, step):
     import weft
 
     *ways, elementwise, result, letters = step
+    if not letters and a.ndim == b.ndim == 1 and not elementwise:
+        return weft.matmul(a, b)
+    if elementwise and elementwise is not True:
+        if type(a) is type(b) is _core.NDArray and a.dtype == b.dtype and a.dtype in _SUMMED:
+            a, b = (x if o is None else x.permute(o) for x, o in zip((a, b), elementwise))
+            return weft.sum(a * b, axis=tuple(range(len(result), a.ndim)))
+        elementwise = False
 
     def arranged(x, order, spread, shape):
         x = x if order is None else weft.permute_dims(x, order)
         x = x if spread is None or tuple(x.shape) == spread else weft.broadcast_to(x, spread)
         return x if tuple(x.shape) == shape else weft.reshape(x, shape)
 
-    a, b = (arranged(x, *way) for x, way in zip((a, b), ways))
+    a, b = [x if way is None else arranged(x, *way) for x, way in zip((a, b), ways)]
     if elementwise:
         product = weft.logical_and(a, b) if a.dtype == b.dtype == "bool" else a * b
-        return (
-            product if tuple(product.shape) == result else weft.broadcast_to(product, result)
-        ), letters
+        return product if tuple(product.shape) == result else weft.broadcast_to(product, result)
     product = weft.matmul(a, b)
-    return product if tuple(product.shape) == result else weft.reshape(product, result), letters
+    return product if tuple(product.shape) == result else weft.reshape(product, result)
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(spec, shapes):
+    """Of operands with these shapes: (pairs of axes of each that become one, axes of each that are summed before any product,
+    pairs of operands with their steps, the order of the result's axes)."""
+    terms, right = _parse(spec, tuple(len(s) for s in shapes))
+    size = _extents(zip(shapes, terms))
+    pairs, apart = zip(*map(_diagonals, terms, shapes))
+    drops, left = [], []
+    for k, t in enumerate(apart):
+        others = apart[:k] + apart[k + 1 :]
+        drop = tuple(i for i, c in enumerate(t) if c not in right and not any(c in o for o in others))  # fmt: skip
+        drops.append(drop)
+        extent = dict(zip(terms[k], shapes[k]))
+        t = "".join(c for i, c in enumerate(t) if i not in drop)
+        left.append((tuple(extent[c] for c in t), t))
+    sizes = tuple(sorted(size.items()))
+    steps = []
+    for i, j in contraction_path(tuple(t for _, t in left), right, sizes):
+        (shape_b, tb), (shape_a, ta) = left.pop(j), left.pop(i)
+        keep = frozenset(right).union(*(t for _, t in left))
+        step = _step(ta, shape_a, tb, shape_b, keep, sizes)
+        steps.append((i, j, step))
+        left.append((step[-2], step[-1]))
+    order = tuple(left[0][1].index(c) for c in right)
+    return pairs, drops, steps, None if order == tuple(range(len(order))) else order
 
 
 def einsum(spec, *operands):
@@ -210,7 +265,7 @@ def einsum(spec, *operands):
         a, b = operands
         found = _pair(spec, tuple(a.shape), tuple(b.shape)) if "," in spec else None
         if found is not None:
-            x, _ = _contract(a, b, found[0])
+            x = _contract(a, b, found[0])
             return x if found[1] is None else weft.permute_dims(x, found[1])
     if len(operands) == 1 and isinstance(operands[0], _core.NDArray):
         x = operands[0]
@@ -222,31 +277,14 @@ def einsum(spec, *operands):
     operands = [
         x if isinstance(x, (_core.NDArray, _core.Tensor)) else weft.asarray(x) for x in operands
     ]
-    terms, right = _parse(spec, tuple(x.ndim for x in operands))
-    pairs = [_diagonal(x, t) for x, t in zip(operands, terms)]
-    size = _extents((x.shape, t) for x, t in pairs)
-
-    def reduce_unused(x, t, others):
-        drop = tuple(
-            i for i, c in enumerate(t) if c not in right and not any(c in o for o in others)
-        )
-        if drop:
-            x = weft.sum(x, axis=drop, dtype=x.dtype)
-            t = "".join(c for i, c in enumerate(t) if i not in drop)
-        return x, t
-
-    # What only one operand names is summed before any product.
-    pairs = [
-        reduce_unused(x, t, [u for k, (_, u) in enumerate(pairs) if k != i])
-        for i, (x, t) in enumerate(pairs)
-    ]
-    sizes = tuple(sorted(size.items()))
-    path = contraction_path(tuple(t for _, t in pairs), right, sizes)
-    for i, j in path:
-        (b, tb), (a, ta) = pairs.pop(j), pairs.pop(i)
-        keep = frozenset(right).union(*(t for _, t in pairs))
-        step = _step(ta, tuple(a.shape), tb, tuple(b.shape), keep, sizes)
-        pairs.append(_contract(a, b, step))
-    x, t = pairs[0]
-    order = tuple(t.index(c) for c in right)
-    return x if order == tuple(range(len(order))) else weft.permute_dims(x, order)
+    pairs, drops, steps, order = _plan(spec, tuple([tuple(x.shape) for x in operands]))
+    left = []
+    for x, axes, drop in zip(operands, pairs, drops):
+        for i, j in axes:
+            x = _diagonal(x, i, j)
+        # What only one operand names is summed before any product.
+        left.append(weft.sum(x, axis=drop, dtype=x.dtype) if drop else x)
+    for i, j, step in steps:
+        b, a = left.pop(j), left.pop(i)
+        left.append(_contract(a, b, step))
+    return left[0] if order is None else weft.permute_dims(left[0], order)

@@ -7,6 +7,7 @@ What is understood is called again in the standard's words; anything else keeps 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 
@@ -44,6 +45,12 @@ _IDLE = {
     "sparse": (False,),
     "memory_format": (None,),
 }
+
+
+@functools.lru_cache(maxsize=1024)
+def _parameters(function):
+    """Those of a function of a module or of an operation."""
+    return inspect.signature(function).parameters
 
 
 _state = threading.local()  # .busy while a call is tried again: what fails inside is not
@@ -306,7 +313,7 @@ def _retried(function, raised, args, kwargs):
     if name in _MOMENTS and not isinstance(kwargs.get("where", True), bool) and args:
         return (_moment(name, *args, **kwargs),)
     try:
-        parameters = inspect.signature(function).parameters
+        parameters = _parameters(function)
         if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
             return None
         if name == "where" and len(args) == 1 and not kwargs:
@@ -379,7 +386,7 @@ def operation(row, args, kwargs):
     if any(k not in names for k in kwargs) or any(isinstance(a, Recorder) for a in args):
         return None
     name, given = row.__name__, list(args)
-    arity = len(inspect.signature(row).parameters)
+    arity = len(_parameters(row))
     said = bool(kwargs)
     kwargs = {k: v for k, v in kwargs.items() if k != "inplace"}
     for theirs in ("input", "x", "other"):

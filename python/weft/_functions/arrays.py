@@ -8,6 +8,7 @@ import os
 
 import weft
 
+from .. import _core
 from .._core import NDArray, Tensor
 from .._pointwise import composed
 from .common import axis_of, beside, plain, real, refused, value
@@ -119,6 +120,9 @@ def fromfunction(function, shape, *, dtype="float64", **kwargs):
 
 def copyto(dst, src, casting="same_kind", where=True):
     """Writes src, which broadcasts, into dst; only where a mask is true."""
+    if where is True and type(dst) is type(src) is NDArray and dst.shape == src.shape:
+        dst[...] = src
+        return
     _write(dst, src, where)
 
 
@@ -136,7 +140,9 @@ def _write(dst, src, where):
     data = dst.data if isinstance(dst, Tensor) else dst
     if not isinstance(data, NDArray):
         raise refused("array.write.place", f"a {type(dst).__name__} to write to", "an array")
-    src = weft.broadcast_to(plain(beside(src, data)).astype(data.dtype), tuple(data.shape))
+    src = weft.broadcast_to(
+        plain(beside(src, data)).astype(data.dtype, copy=False), tuple(data.shape)
+    )
     if where is not True:
         mask = weft.broadcast_to(plain(beside(where, data)), tuple(data.shape)).astype("bool")
         src = weft.where(mask, src, data)
@@ -264,31 +270,10 @@ def nancumprod(x, axis=None):
     return weft.cumulative_prod(weft.where(weft.isnan(plain(x)), 1.0, x), axis=axis)
 
 
-# Eight bytes of a word: each 0 or 1 to its bit of the highest byte; each with one bit of a byte that all of them are; 1 in each.
-_GATHERED = {"big": 0x8040201008040201, "little": 0x0102040810204080}
-_ONE_BIT = {"big": 0x0102040810204080, "little": 0x8040201008040201}
-_ONES = 0x0101010101010101
-
-
-@composed
-def _packed(words, moved):
-    return ((words * moved) >> 56).astype("uint8")
-
-
-@composed
-def _spread(x, bits):
-    words = (x.astype("uint64") * _ONES) & bits
-    return ((words + 0x7F * _ONES) >> 7) & _ONES
-
-
 def _ordered(bitorder):
     if bitorder not in ("big", "little"):
         raise refused("array.bits.order", f"bitorder {bitorder!r}", "big or little")
     return bitorder
-
-
-def _adjacent(x):
-    return x if x.is_contiguous() else x.copy()
 
 
 def _in_words(x):
@@ -297,21 +282,17 @@ def _in_words(x):
 
 def packbits(a, axis=None, bitorder="big"):
     """Truth values, or whole numbers that are 0 or not, eight to a byte along an axis; uint8."""
-    x, moved = plain(a), _GATHERED[_ordered(bitorder)]
+    x, order = plain(a), _ordered(bitorder)
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
     last = axis == x.ndim - 1
-    x = (x if x.dtype == "bool" else x != 0).astype("uint8")
+    x = x if x.dtype == "bool" else x != 0
     x = x if last else weft.moveaxis(x, axis, -1)
-    extra = -x.shape[-1] % 8
-    if extra:
-        x = weft.concat(
-            [x, weft.zeros((*x.shape[:-1], extra), dtype="uint8", device=x.device)], axis=-1
-        )
     if _in_words(x):
-        out = _packed(_adjacent(x).view("uint64"), moved)
+        out = _core._packed_bits(x, order == "big")
     else:
+        x = weft.pad(x.astype("uint8"), [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % 8)])
         x = x.reshape((*x.shape[:-1], x.shape[-1] // 8, 8))
-        out = weft.sum(x * _bits(x, bitorder), axis=-1, dtype="uint8")
+        out = weft.sum(x * _bits(x, order), axis=-1, dtype="uint8")
     return out if last else weft.moveaxis(out, -1, axis)
 
 
@@ -324,17 +305,17 @@ def _bits(x, bitorder):
 
 def unpackbits(a, axis=None, count=None, bitorder="big"):
     """The bits of uint8, eight zeros and ones for a byte along an axis; `count` of them, or all but -count."""
-    x, one = plain(a), _ONE_BIT[_ordered(bitorder)]
+    x, order = plain(a), _ordered(bitorder)
     if x.dtype != weft.uint8:
         raise refused("array.bits.type", f"unpackbits of {x.dtype}", "uint8")
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
     last = axis == x.ndim - 1
     x = x if last else weft.moveaxis(x, axis, -1)
     if _in_words(x):
-        bits = _spread(_adjacent(x), one).view("uint8")
+        bits = _core._unpacked_bits(x, order == "big")
     else:
         x = weft.expand_dims(x, axis=-1)
-        bits = ((x & _bits(x, bitorder)) != 0).astype("uint8")
+        bits = ((x & _bits(x, order)) != 0).astype("uint8")
         bits = bits.reshape((*bits.shape[:-2], bits.shape[-2] * 8))
     if count is not None:
         n = bits.shape[-1]
@@ -359,6 +340,8 @@ def bitwise_count(x):
     x = plain(x)
     if x.dtype.kind not in "iub":
         raise refused("array.bits.count", f"bitwise_count of {x.dtype}", "whole numbers")
+    if x.device.host_accessible and isinstance(x, NDArray):
+        return _core._counted_bits(x)
     width = 8 * x.dtype.itemsize
     x = weft.abs(x) if x.dtype.kind == "i" else x
     return _counted_bits(x.astype(f"uint{width}", copy=False), width)

@@ -94,39 +94,15 @@ def modf(x):
     return part, Tensor(whole, requires_grad=False) if isinstance(x, Tensor) else whole
 
 
-#: Of a type: words of its width, bits of the fraction, bits of the exponent, the exponent of numbers from 1/2 to 1.
-_FLOATS = {"float32": ("int32", 23, 0xFF, 126), "float64": ("int64", 52, 0x7FF, 1022)}
-
-
-@composed
-def _scaled_up(x, smallest, factor):
-    """Subnormal numbers as normal ones, and which they are."""
-    small = weft.abs(x) < smallest
-    return weft.where(small, x * factor, x), small
-
-
-@composed
-def _parts_of_words(word, small, shift, most, bias):
-    """(the word with the exponent of numbers from 1/2 to 1, the exponent) of words of which small ones were scaled up."""
-    fraction, sign = (1 << shift) - 1, -1 << (31 if shift == 23 else 63)
-    found = (word >> shift) & most
-    usual = (found > 0) & (found < most)
-    exponent = weft.where(usual, found - weft.where(small, bias + shift + 1, bias), 0)
-    return weft.where(usual, (word & (sign | fraction)) | (bias << shift), word), exponent
-
-
-def _frexp_of_array(x):
-    words, shift, most, bias = _FLOATS[x.dtype.name]
-    scaled, small = _scaled_up(x, 2.0**-bias, 2.0 ** (shift + 1))
-    m, e = _parts_of_words(scaled.view(words), small, shift, most, bias)
-    return m.view(x.dtype), e.astype("int32", copy=False)
-
-
 def frexp(x):
     """(m, e) with x = m * 2**e, 0.5 <= |m| < 1, e of int32; 0, infinities and NaN are their own m with e of 0."""
     x = plain(real(x))
-    if isinstance(x, NDArray) and x.device.host_accessible and x.dtype.name in _FLOATS:
-        return _frexp_of_array(x)
+    if (
+        isinstance(x, NDArray)
+        and x.device.host_accessible
+        and x.dtype in (weft.float32, weft.float64)
+    ):
+        return _core._parts_of_floats(x)
     return _frexp(x)
 
 
@@ -169,11 +145,9 @@ def _whole(x, name):
     return x
 
 
+@direct(_core._direct_gcd)
 def gcd(x1, x2):
     """The greatest common divisor of whole numbers, not negative."""
-    if type(x1) is type(x2) is NDArray and x1.dtype == x2.dtype and x1.shape == x2.shape:
-        if x1.dtype.kind in "iu" and x1.device.host_accessible:
-            return _core._gcd(x1, x2)
     a = _whole(x1, "gcd")
     a, b = weft.broadcast_arrays(a, _whole(beside(x2, a), "gcd"))
     if isinstance(a, NDArray) and isinstance(b, NDArray) and a.device.host_accessible:

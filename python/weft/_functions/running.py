@@ -8,6 +8,7 @@ from collections import namedtuple
 import weft
 
 from .. import _core
+from .._boundary import direct
 from .._core import NDArray
 from .common import axis_of, plain, real, value
 
@@ -44,11 +45,13 @@ def _running(x, dim, larger):
     return Extremes(weft.take_along_axis(x, at, axis=axis), at)
 
 
+@direct(_core._direct_cummax)
 def cummax(x, dim=-1):
     """(largest elements so far along an axis, their positions, the last of equals); NaN stays once met. Any real type."""
     return _running(x, dim, True)
 
 
+@direct(_core._direct_cummin)
 def cummin(x, dim=-1):
     """(smallest elements so far along an axis, their positions, the last of equals); NaN stays once met. Any real type."""
     return _running(x, dim, False)

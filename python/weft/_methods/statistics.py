@@ -104,7 +104,10 @@ class Statistics:
         x = plain(self)
         if isinstance(x, _core.NDArray) and x.device.host_accessible and x.dtype.kind == "f":
             out = self.sum(dim, keepdim)
-            if not weft.any(weft.isnan(plain(out))):  # no NaN among the elements
+            holes = weft.isnan(plain(out))
+            if not (
+                holes.item() if holes.ndim == 0 else weft.any(holes)
+            ):  # no NaN among the elements
                 return out
         if x.dtype.kind == "f":
             return weft.replace_nan(self, 0.0).sum(dim, keepdim)

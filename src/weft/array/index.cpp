@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 
+#include "weft/array/into.h"
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
@@ -199,21 +201,21 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
               std::max<std::int64_t>(1, kParallelGrain / std::max<std::int64_t>(1, rest.size)),
               [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
                 char* to = out.host() + begin * row;
+                Walker walker(first);
                 for (std::int64_t i = 0; i < n && row > 0; ++i, to += row) {
                   if (whole_rows) {
                     std::memcpy(to, first.base + at[i] * bytes, static_cast<std::size_t>(row));
                     continue;
                   }
-                  Nest nest = first;
-                  nest.base += at[i] * bytes;
-                  Walker(nest).gather(rest.size, to);
+                  walker.restart(first.base + at[i] * bytes);
+                  walker.gather(rest.size, to);
                 }
               });
   return out;
 }
 
 /// Positions whose offsets are kept between checking and use.
-constexpr std::int64_t kKept = 1 << 16;
+constexpr std::int64_t kKept = 1 << 18;
 
 void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
              bool accumulate, Checked checked) {
@@ -229,9 +231,10 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   const std::int64_t count = count_of(shape);
   // All are checked before anything is moved; those of short ones are kept.
   const bool keeps = count <= kKept;
-  std::vector<std::int64_t> kept(keeps ? static_cast<std::size_t>(count) : 0);
+  const auto kept =
+      std::make_unique_for_overwrite<std::int64_t[]>(keeps ? static_cast<std::size_t>(count) : 0);
   if (keeps) {
-    offsets(x, lines, 0, count, kept.data());
+    offsets(x, lines, 0, count, kept.get());
   } else {
     for_offsets(x, lines, count, kParallelGrain,
                 [](std::int64_t, std::int64_t, const std::int64_t*) {});
@@ -241,6 +244,13 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   for (std::int64_t extent : rest.shape) full.push_back(extent);
   NDArray source = value;
   while (source.ndim() > full.size() && source.shape()[0] == 1) source = source.select(0, 0);
+  // One row for all positions is not repeated.
+  bool one = rest.size > 1 && count > 1 && source.ndim() <= rest.shape.size();
+  for (int i = 1; one && i <= source.ndim(); ++i) {
+    const std::int64_t given = source.shape()[source.ndim() - i];
+    one = given == 1 || given == rest.shape[rest.shape.size() - i];
+  }
+  if (one) full = rest.shape;
   NDArray packed = source;
   if (source.elem() != x.elem() || !(source.shape() == full) || !source.is_contiguous() ||
       may_overlap(source, x)) {
@@ -259,20 +269,21 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   const PutFn put = accumulate ? loop_kernels().put_add[static_cast<int>(x.elem())]
                                : loop_kernels().put[width_of(bytes)];
   if (rest.size == 1 && put) {
-    if (keeps) return put(count, packed.host(), kept.data(), x.host());
+    if (keeps) return put(count, packed.host(), kept.get(), x.host());
     return for_offsets(x, lines, count, whole,
                        [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
                          put(n, packed.host() + begin * bytes, at, x.host());
                        });
   }
   const Nest first = make_nest(x.host(), rest.shape, rest.strides, bytes);
-  const std::int64_t row = rest.size * bytes;
+  const std::int64_t row = rest.size * bytes, next = one ? 0 : row;
   const bool whole_rows = first.contiguous();
   std::string held(static_cast<std::size_t>(row), '\0');
   for_offsets(x, lines, count, whole,
               [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
-                const char* from = packed.host() + begin * row;
-                for (std::int64_t i = 0; i < n; ++i, from += row) {
+                const char* from = packed.host() + begin * next;
+                Walker walker(first);
+                for (std::int64_t i = 0; i < n; ++i, from += next) {
                   char* to = first.base + at[i] * bytes;
                   if (whole_rows) {
                     const void* in[2] = {to, from};
@@ -280,14 +291,14 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
                     else std::memcpy(to, from, static_cast<std::size_t>(row));
                     continue;
                   }
-                  Nest nest = first;
-                  nest.base = to;
                   const void* in[2] = {held.data(), from};
                   if (accumulate) {
-                    Walker(nest).gather(rest.size, held.data());
+                    walker.restart(to);
+                    walker.gather(rest.size, held.data());
                     add(rest.size, in, held.data());
                   }
-                  Walker(nest).scatter(rest.size, accumulate ? held.data() : from);
+                  walker.restart(to);
+                  walker.scatter(rest.size, accumulate ? held.data() : from);
                 }
               });
 }
@@ -494,6 +505,27 @@ NDArray select_marked(const NDArray& x, const NDArray& mask) {
     }
   });
   return out;
+}
+
+bool put_marked(const NDArray& x, const NDArray& mask, const NDArray& values) {
+  if (!x.on_host() || !mask.on_host() || !values.on_host() || values.ndim() != 1 ||
+      mask.elem() != Elem::boolean || !(mask.shape() == x.shape()) || !x.is_contiguous())
+    return false;
+  const Marks marks(may_overlap(x, mask) ? mask.copy() : mask);
+  if (marks.total() != values.size()) return false;
+  const NDArray given = values.elem() != x.elem() ? values.astype(x.elem())
+                        : may_overlap(x, values)  ? values.copy()
+                                                  : values.contiguous();
+  const int bytes = elem_bytes(x.elem());
+  const ExpandFn expand = loop_kernels().expand[width_of(bytes)];
+  marks.for_blocks([&](std::int64_t begin, std::int64_t end, std::int64_t at) {
+    alignas(16) char held[(kMarkBlock + 1) * 16];
+    std::memcpy(held, given.host() + at * bytes,
+                static_cast<std::size_t>(std::min(end - begin, values.size() - at) * bytes));
+    std::int64_t n = 0;
+    expand(end - begin, held, marks.data + begin, x.host() + begin * bytes, &n);
+  });
+  return true;
 }
 
 std::int64_t count_marked(const NDArray& x) {

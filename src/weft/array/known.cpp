@@ -40,6 +40,19 @@ void division(T d, std::int64_t* constants) {
 
 }  // namespace
 
+KnownRow known_limits(Elem kernel, const Scalar& low, const Scalar& high) {
+  KnownRow out;
+  if (kernel != Elem::float32 && kernel != Elem::float64) return out;
+  for (const Scalar* limit : {&low, &high}) {
+    if (limit->kind == Kind::complex || limit->beyond || std::isnan(exponent_of(*limit)))
+      return out;
+  }
+  write_scalar(low, kernel, out.constants);
+  write_scalar(high, kernel, reinterpret_cast<char*>(out.constants) + elem_bytes(kernel));
+  out.fn = loop_kernels().between[static_cast<int>(kernel)];
+  return out;
+}
+
 KnownRow known_row(Op op, Elem kernel, const Scalar& number) {
   KnownRow out;
   const auto e = static_cast<int>(kernel);

@@ -45,8 +45,8 @@ void Walker::seek(std::int64_t linear) {
   }
 }
 
-void Walker::carry() {
-  for (int i = nest_.ndim - 1; i > 0 && count_[i] == nest_.shape[i]; --i) {
+void Walker::carry(int axis) {
+  for (int i = axis; i > 0 && count_[i] == nest_.shape[i]; --i) {
     at_ += nest_.stride[i - 1] - nest_.shape[i] * nest_.stride[i];
     count_[i] = 0;
     ++count_[i - 1];
@@ -66,7 +66,25 @@ void Walker::move(std::int64_t n, T* run) {
   }
   const int inner = nest_.ndim - 1;
   const std::int64_t stride = nest_.stride[inner], extent = nest_.shape[inner];
+  // A short row that repeats along the axis before it is doubled until enough of it is there.
+  const bool repeats = kGather && inner > 0 && stride == static_cast<std::int64_t>(sizeof(T)) &&
+                       nest_.stride[inner - 1] == 0;
   while (n > 0) {
+    if (repeats && count_[inner] == 0 && n >= 2 * extent) {
+      const std::int64_t times = std::min(n / extent, nest_.shape[inner - 1] - count_[inner - 1]);
+      const std::int64_t all = times * extent;
+      std::memcpy(run, at_, static_cast<std::size_t>(extent) * sizeof(T));
+      for (std::int64_t have = extent; have < all;) {
+        const std::int64_t more = std::min(have, all - have);
+        std::memcpy(run + have, run, static_cast<std::size_t>(more) * sizeof(T));
+        have += more;
+      }
+      run += all;
+      n -= all;
+      count_[inner - 1] += times;
+      carry(inner - 1);
+      continue;
+    }
     std::int64_t m = std::min(n, extent - count_[inner]);
     char* at = at_;
     if (stride == static_cast<std::int64_t>(sizeof(T))) {
@@ -93,7 +111,7 @@ void Walker::move(std::int64_t n, T* run) {
     n -= m;
     at_ += m * stride;
     count_[inner] += m;
-    if (count_[inner] == extent) carry();
+    carry(inner);
   }
 }
 

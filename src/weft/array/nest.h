@@ -35,6 +35,11 @@ class Walker {
   }
   /// To the element with this row-major position.
   void seek(std::int64_t linear);
+  /// To the first element, of a nest that lies there.
+  void restart(char* base) {
+    nest_.base = at_ = base;
+    for (int i = 0; i < nest_.ndim; ++i) count_[i] = 0;
+  }
   /// Copies the next n elements to / from a contiguous run and moves on.
   void gather(std::int64_t n, void* out);
   void scatter(std::int64_t n, const void* in);
@@ -44,7 +49,8 @@ class Walker {
   void move(std::int64_t n, T* run);
   template <bool kGather>
   void dispatch(std::int64_t n, void* run);
-  void carry();
+  /// Past whole runs along an axis: the next ones begin where the axes before it say.
+  void carry(int axis);
   Nest nest_;
   char* at_;
   std::int64_t count_[kMaxDims];

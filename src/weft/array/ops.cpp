@@ -352,23 +352,6 @@ void refuse_negative_exponent(const NDArray* base, Elem type, const Arg& exponen
       .help("convert the base first: x.astype(\"float32\") ** y");
 }
 
-/// out = row of x and of a known number.
-void run_known(const KnownRow& row, Elem kernel, const NDArray& out, const NDArray& x) {
-  if (out.size() == 0) return;
-  if (x.elem() == kernel && out.elem() == kernel && out.size() <= kParallelGrain &&
-      x.shape() == out.shape() && x.is_contiguous() && out.is_contiguous()) {
-    const void* in[2] = {x.host(), row.constants};
-    return row.fn(out.size(), in, out.host());
-  }
-  Feed feeds[2];
-  prepare(feeds[0], x, out.shape(), kernel);
-  feeds[1].mode = Feed::Mode::single;
-  feeds[1].base = reinterpret_cast<const char*>(row.constants);
-  if (run_rows<2>(feeds, out, kernel, row.fn, nullptr)) return;
-  run_chunks<2>(feeds, out, kernel,
-                [fn = row.fn](std::int64_t n, const void* const* in, void* o) { fn(n, in, o); });
-}
-
 /// out = condition ? a : b for arrays and numbers that broadcast to it; b may be `out` itself.
 void select_into(const NDArray& out, const NDArray& condition, const Arg& a, const Arg& b) {
   const Arg* args[2] = {&a, &b};
@@ -390,6 +373,22 @@ void select_into(const NDArray& out, const NDArray& condition, const Arg& a, con
 }
 
 }  // namespace
+
+void run_known(const KnownRow& row, Elem kernel, const NDArray& out, const NDArray& x) {
+  if (out.size() == 0) return;
+  if (x.elem() == kernel && out.elem() == kernel && out.size() <= kParallelGrain &&
+      x.shape() == out.shape() && x.is_contiguous() && out.is_contiguous()) {
+    const void* in[2] = {x.host(), row.constants};
+    return row.fn(out.size(), in, out.host());
+  }
+  Feed feeds[2];
+  prepare(feeds[0], x, out.shape(), kernel);
+  feeds[1].mode = Feed::Mode::single;
+  feeds[1].base = reinterpret_cast<const char*>(row.constants);
+  if (run_rows<2>(feeds, out, kernel, row.fn, nullptr)) return;
+  run_chunks<2>(feeds, out, kernel,
+                [fn = row.fn](std::int64_t n, const void* const* in, void* o) { fn(n, in, o); });
+}
 
 int op_count() { return kOps; }
 const OpInfo& info(Op op) { return kInfo[row_of(op)]; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <type_traits>
 
@@ -280,12 +281,13 @@ class RowWalk {
  private:
   const Nest* steps_;
   char* base_;
-  std::int64_t count_[kMaxDims] = {};
+  std::int64_t count_[kMaxDims];  // of the axes there are
   std::int64_t offset_ = 0;
 };
 
-/// Adjacent elements that are worth a run of their own.
-constexpr std::int64_t kLeastRun = 32;
+/// Adjacent elements that are worth a run of their own, where few rows are joined and where many
+/// are.
+constexpr std::int64_t kLeastRun = 32, kLeastLongRun = 8, kManyRows = 16;
 
 /// Kept axes innermost: whole rows are accumulated, for each place of the kept axes before a
 /// reduced one. Many rows of few columns are cut into parts that threads share; the cut depends on
@@ -299,7 +301,8 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, const Combine& c
   Nest first = make_nest(x.host(), s.kept_shape, s.kept_strides, in_bytes), places;
   std::int64_t run = kept;
   if (const int last = first.ndim - 1;
-      last > 0 && first.stride[last] == in_bytes && first.shape[last] >= kLeastRun) {
+      last > 0 && first.stride[last] == in_bytes &&
+      first.shape[last] >= (gone < kManyRows ? kLeastRun : kLeastLongRun)) {
     places = first;
     places.ndim = last;
     run = first.shape[last];
@@ -322,7 +325,7 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, const Combine& c
     char* origin = RowWalk(places, x.host(), place).next();
     char* acc = (part ? &partial[static_cast<std::size_t>((part - 1) * kept * bytes)] : out) +
                 (place * run + at) * bytes;
-    std::optional<Stream> stream;
+    std::unique_ptr<Stream> stream;  // an optional would set its 34 KB to zero each time
     Slot converted[4];
     auto element = [&](char* base, int k = 0) -> const void* {
       if (direct) return base + at * in_bytes;
@@ -332,7 +335,7 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, const Combine& c
       }
       Nest row = first;
       row.base = base;
-      stream.emplace(row, combine.cast, at);
+      stream = std::make_unique<Stream>(row, combine.cast, at);
       return stream->next(n);
     };
     RowWalk one(steps, origin, begin);
@@ -387,10 +390,57 @@ Repeats without_repeats(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem 
   return out;
 }
 
+/// The same elements with reduced axes that run backwards in memory turned round: only rounding
+/// depends on their order.
+NDArray forwards(const NDArray& x, std::uint64_t mask) {
+  Dims steps = x.strides();
+  std::int64_t offset = x.offset();
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (!(mask >> i & 1) || steps[i] >= 0 || x.size() == 0) continue;
+    offset += steps[i] * (x.shape()[i] - 1);
+    steps[i] = -steps[i];
+  }
+  return x.as_strided(x.shape(), steps, offset);
+}
+
+/// Of reduced axes that are not one run in memory those of the innermost run, where it is long
+/// enough for a pass of its own; 0 otherwise.
+std::uint64_t inner_axes(const NDArray& x, std::uint64_t mask) {
+  constexpr std::int64_t kLeast = 16;
+  std::uint64_t inner = 0;
+  std::int64_t run = 1;
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (int i = 0; i < x.ndim(); ++i) {
+      if (!(mask >> i & 1) || (inner >> i & 1) || x.shape()[i] == 1 || x.strides()[i] != run)
+        continue;
+      inner |= std::uint64_t{1} << i;
+      run *= x.shape()[i];
+      grows = true;
+    }
+  }
+  std::uint64_t rest = 0;
+  for (int i = 0; i < x.ndim(); ++i)
+    if (mask >> i & 1 && !(inner >> i & 1) && x.shape()[i] > 1) rest |= std::uint64_t{1} << i;
+  return run >= kLeast && rest ? inner : 0;
+}
+
 /// out, of the kernel's type, from elements of a type that `prepare` or the table of conversions
 /// brings to it.
 void reduce_on_host(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem kernel, CastFn prepare,
                     const NDArray& out) {
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (mask >> i & 1 && x.strides()[i] < 0 && x.shape()[i] > 1)
+      return reduce_on_host(op, forwards(x, mask), mask, kernel, prepare, out);
+  }
+  if (const std::uint64_t inner = x.size() >= kPart ? inner_axes(x, mask) : 0) {
+    Dims shape = x.shape();
+    for (int i = 0; i < x.ndim(); ++i)
+      if (inner >> i & 1) shape[i] = 1;
+    const NDArray few = NDArray::empty(x.device(), kernel, shape);
+    reduce_on_host(op, x, inner, kernel, prepare, few);
+    return reduce_on_host(op, few, mask & ~inner, kernel, nullptr, out);
+  }
   const auto o = static_cast<int>(op), e = static_cast<int>(kernel);
   Combine fn = {kernels().reduce[o][e], kernels().reduce_four[o][e], kernels().accumulate[o][e],
                 std::nullopt, prepare};
@@ -633,12 +683,16 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
   const bool sums = op == ReduceOp::sum && is_real_float(kernel) && x.shape()[axis] > kSummed;
   if (sums && kernel == Elem::float32 && x.size() / x.shape()[axis] > 1 && axis != x.ndim() - 1)
     return scan(op, x, axis, Elem::float64).astype(acc);
-  const NDArray in = x.elem() == kernel ? x.contiguous() : x.astype(kernel);
-  NDArray out = NDArray::empty(x.device(), kernel, x.shape());
-  if (out.size() == 0) return acc == kernel ? out : out.astype(acc);
   std::int64_t outer = 1, inner = 1;
   for (int i = 0; i < axis; ++i) outer *= x.shape()[i];
   for (int i = axis + 1; i < x.ndim(); ++i) inner *= x.shape()[i];
+  // Lines of another type are converted a piece at a time.
+  const CastFn cast = x.elem() != kernel && inner == 1 && !sums
+                          ? kernels().cast[static_cast<int>(x.elem())][static_cast<int>(kernel)]
+                          : nullptr;
+  const NDArray in = cast || x.elem() == kernel ? x.contiguous() : x.astype(kernel);
+  NDArray out = NDArray::empty(x.device(), kernel, x.shape());
+  if (out.size() == 0) return acc == kernel ? out : out.astype(acc);
   const std::int64_t n = x.shape()[axis], bytes = elem_bytes(kernel);
   const auto e = static_cast<int>(kernel);
   ScanFn fn = kernels().scan[static_cast<int>(op)][e];
@@ -648,8 +702,20 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
                       [&](std::int64_t b, std::int64_t end) {
                         for (; b < end; ++b) {
                           alignas(16) char state[16];
-                          const char* from = in.host() + b * n * bytes;
+                          const std::int64_t step = elem_bytes(in.elem());
+                          const char* from = in.host() + b * n * step;
                           char* to = out.host() + b * n * bytes;
+                          if (cast) {
+                            cast(1, from, state);
+                            std::memcpy(to, state, static_cast<std::size_t>(bytes));
+                            Slot piece;
+                            for (std::int64_t at = 1; at < n; at += kChunk) {
+                              const std::int64_t m = std::min(kChunk, n - at);
+                              cast(m, from + at * step, piece.data);
+                              fn(m, piece.data, to + at * bytes, state);
+                            }
+                            continue;
+                          }
                           if (sums && kernel == Elem::float32) {
                             scan_blocks(fn, n, reinterpret_cast<const float*>(from),
                                         reinterpret_cast<float*>(to));
@@ -670,6 +736,10 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
   // Rows behind the axis are combined with the row before, a strip of columns at a time.
   const std::int64_t width = 16 * kChunk / bytes, strips = (inner + width - 1) / width;
   AccumulateFn join = kernels().accumulate[static_cast<int>(op)][e];
+  const Op both = op == ReduceOp::sum ? Op::add : Op::multiply;
+  const ElementwiseFn next = op == ReduceOp::sum || op == ReduceOp::prod
+                                 ? kernels().elementwise[static_cast<int>(both)][e]
+                                 : nullptr;
   pool.parallel_for(
       outer * strips, std::max<std::int64_t>(1, kParallelGrain / (n * std::min(width, inner))),
       [&](std::int64_t t, std::int64_t end) {
@@ -680,8 +750,13 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
           std::memcpy(out.host() + first, in.host() + first, row);
           for (std::int64_t r = 1; r < n; ++r) {
             char* to = out.host() + first + r * step;
+            const void* rows[2] = {to - step, in.host() + first + r * step};
+            if (next) {
+              next(m, rows, to);
+              continue;
+            }
             std::memcpy(to, to - step, row);
-            join(m, in.host() + first + r * step, to);
+            join(m, rows[1], to);
           }
         }
       });

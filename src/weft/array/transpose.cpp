@@ -2,6 +2,7 @@
 #include "weft/array/transpose.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "weft/array/nest.h"
 #include "weft/host/vector_kernels.h"
@@ -38,7 +39,8 @@ bool transpose_copy(const NDArray& dst, const NDArray& src) {
   for (int i = 0; i < dst.ndim(); ++i) {
     if (dst.shape()[i] == 1) continue;
     if (dst.strides()[i] == 1 && inner_dst < 0) inner_dst = i;
-    if (src.strides()[i] == 1 && inner_src < 0) inner_src = i;
+    // Backwards, too: rows are written from the last one on.
+    if (std::abs(src.strides()[i]) == 1 && inner_src < 0) inner_src = i;
   }
   if (inner_dst < 0 || inner_src < 0 || inner_dst == inner_src) return false;
   const std::int64_t m = dst.shape()[inner_src], n = dst.shape()[inner_dst];
@@ -52,6 +54,11 @@ bool transpose_copy(const NDArray& dst, const NDArray& src) {
     planes *= dst.shape()[i];
   }
   Plane base{src.host(), dst.host(), src.strides()[inner_dst], dst.strides()[inner_src], m, n};
+  if (src.strides()[inner_src] < 0) {
+    base.in -= (m - 1) * bytes;
+    base.out += (m - 1) * base.out_step * bytes;
+    base.out_step = -base.out_step;
+  }
   // Past the caches when the result is larger than a cache and every row starts on a vector.
   const bool aligned = reinterpret_cast<std::uintptr_t>(base.out) % 32 == 0 &&
                        base.out_step * bytes % 32 == 0 && [&] {

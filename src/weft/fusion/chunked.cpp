@@ -138,12 +138,33 @@ struct ChunkedMap::Impl {
     return total;
   }
 
+  /// Limits from below and above in one step: the least of a number and of the largest of one.
+  std::optional<Value> between(const Lazy& x, Elem kernel) {
+    if (x->op != Op::minimum || kernel != x->compute) return {};
+    const Lazy &inner = x->in[0], &high = x->in[1];
+    if (high->kind != LazyKind::number || inner->kind != LazyKind::row ||
+        inner->op != Op::maximum || inner->compute != kernel || uses[inner.node()] > 1 ||
+        inner->in[1]->kind != LazyKind::number || inner->in[0]->kind == LazyKind::number)
+      return {};
+    const KnownRow limits = known_limits(kernel, inner->in[1]->number, high->number);
+    if (!limits.fn) return {};
+    ChunkStep s;
+    s.count = 2;
+    s.row = limits.fn;
+    s.elem = kernel;
+    s.single = 1;
+    std::memcpy(s.one, limits.constants, sizeof(s.one));
+    s.in[0] = operand(inner->in[0], kernel);
+    return step(std::move(s), kernel);
+  }
+
   Value row(const Lazy& x) {
     const Elem kernel = kernel_elem(x->compute);
     if (kernel == Elem::float32 || kernel == Elem::float64) {
       if (const std::optional<LazyPolynomial> p = polynomial_of(x, uses))
         return polynomial(*p, kernel);
     }
+    if (std::optional<Value> v = between(x, kernel)) return *v;
     const OpInfo& op = info(x->op);
     const Elem result = op.rule == Rule::boolean ? Elem::boolean : kernel;
     ChunkStep s;
@@ -567,10 +588,20 @@ NDArray clipped_on_grid(const NDArray& x, const std::optional<Scalar>& low,
 NDArray clipped(const NDArray& x, const std::optional<Scalar>& low,
                 const std::optional<Scalar>& high) {
   if (!x.on_host()) return clipped_on_grid(x, low, high);
-  // What stays in the caches, and integers, whose rows take a moment: two rows cost less than a
-  // map.
+  if (low && high) {
+    if (const KnownRow limits = known_limits(x.elem(), *low, *high); limits.fn) {
+      const Arg whole(x);
+      std::vector<int> order;
+      if (shared_order(x.shape(), &whole, 1, order))
+        return clipped(x.permute(order), low, high).permute(inverse_order(order));
+      const NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
+      run_known(limits, x.elem(), out, x);
+      return out;
+    }
+  }
+  // Rows of 16-bit floats are rounded each.
   constexpr std::int64_t kSmall = 4096;
-  if ((x.size() <= kSmall || is_integer(x.elem())) && (low || high)) {
+  if ((x.size() <= kSmall || !is_narrow_float(x.elem())) && (low || high)) {
     const NDArray above = low ? apply(Op::maximum, Arg(x), Arg(*low)) : x;
     if (!high) return above;
     if (!low) return apply(Op::minimum, Arg(above), Arg(*high));

@@ -39,8 +39,12 @@ struct KernelEntry {
     normal_pairs,
     put_add,
     random_integers,
-    plane,      // row: PlaneKernel
-    polynomial  // row: the base-2 logarithm of how many numbers
+    plane,       // row: PlaneKernel
+    polynomial,  // row: the base-2 logarithm of how many numbers
+    bits,        // row: BitKernel
+    frexp,
+    between,
+    expand
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

@@ -82,6 +82,10 @@ void enter(const KernelEntry* list, Tables& tables) {
       case KernelEntry::normal_pairs: put(tables.loops.normal_pairs); break;
       case KernelEntry::plane: put(tables.loops.plane[k.row][k.elem]); break;
       case KernelEntry::polynomial: put(tables.loops.polynomial[k.row][k.elem]); break;
+      case KernelEntry::bits: put(tables.loops.bits[k.row][k.elem]); break;
+      case KernelEntry::frexp: put(tables.loops.frexp[k.elem]); break;
+      case KernelEntry::between: put(tables.loops.between[k.elem]); break;
+      case KernelEntry::expand: put(tables.loops.expand[k.row]); break;
       default: put(t.row[k.row][k.elem]); break;
     }
   }

@@ -39,6 +39,8 @@ using CountFn = void (*)(std::int64_t n, const void* mask, std::int64_t* total);
 /// out = elements of `in` whose truth value is set, *total of them; one place more is written.
 using CompressFn = void (*)(std::int64_t n, const void* in, const void* mask, void* out,
                             std::int64_t* total);
+/// out[i] = the next of `in` where its truth value is set; one place more of `in` is read.
+using ExpandFn = CompressFn;
 /// out = first + places whose truth value is set; likewise.
 using PlacesFn = void (*)(std::int64_t n, std::int64_t first, const void* mask, std::int64_t* out,
                           std::int64_t* total);
@@ -72,6 +74,20 @@ using PlaneFn = ElementwiseFn;
 using PolynomialFn = ElementwiseFn;
 inline constexpr int kPolynomials = 4;
 
+/// Kernels of bits: out[i] of in[i].
+enum class BitKernel : std::uint8_t {
+  pack_big,     // a byte of a word of eight bytes that are 0 or 1, the first one its highest bit
+  pack_little,  // or its lowest
+  unpack_big,   // such a word of a byte
+  unpack_little,
+  count_bits,  // how many are set, uint8; of uint8 in words of eight of them (unsigned integers)
+  count_,
+};
+inline constexpr int kBitKernels = static_cast<int>(BitKernel::count_);
+using BitFn = CastFn;
+/// Numbers m and e (int32) with in[i] = m 2^e, 0.5 <= |m| < 1; what has none is its own m, e is 0.
+using FrexpFn = void (*)(std::int64_t n, const void* in, void* m, void* e);
+
 /// Elements of 1, 2, 4, 8 and 16 bytes, whatever their type.
 inline constexpr int kWidths = 5;
 constexpr int width_of(int bytes) {
@@ -90,6 +106,7 @@ struct LoopTable {
   PutAddFn put_add[kElems] = {};  // integers, float32, float64
   CountFn count = nullptr;
   CompressFn compress[kWidths] = {};
+  ExpandFn expand[kWidths] = {};
   PlacesFn places = nullptr;
   WholeStepsFn whole_steps[kElems] = {};    // integers
   RealStepsFn real_steps[kElems] = {};      // float32, float64
@@ -98,6 +115,9 @@ struct LoopTable {
   RandomIntegersFn random_integers = nullptr;
   PlaneFn plane[kPlaneKernels][kElems] = {};
   PolynomialFn polynomial[kPolynomials][kElems] = {};
+  BitFn bits[kBitKernels][kElems] = {};
+  FrexpFn frexp[kElems] = {};          // float32, float64
+  ElementwiseFn between[kElems] = {};  // likewise: in[1] has the least and the largest result
 };
 /// The table for this processor.
 const LoopTable& loop_kernels();

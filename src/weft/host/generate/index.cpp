@@ -211,29 +211,57 @@ ir::PrimFunc count_function() {
 
 /// What is marked moves up, without a branch: body(i, to) writes element i to place `to`, which the
 /// next one takes over where i is not marked; acc[0] = how many. `out` has one place more.
-ir::PrimFunc marked(Program& p, const std::function<Stmt(const Expr& i, const Expr& to)>& body) {
+using Marked = std::function<Stmt(const Expr& i, const Expr& to, const Expr& set)>;
+ir::PrimFunc marked(Program& p, const Marked& body) {
   ir::Buffer mask = p.buffer("a1", dtypes::uint8), acc = p.buffer("acc", dtypes::int64, number(1));
   ir::Buffer next = local("next", dtypes::int64, 1);
   const Expr zero = number(0);
   return p.finish(ir::allocate(
-      next, ir::seq({ir::store(next, zero, {zero}),
-                     loop("i", p.n,
-                          [&](const Expr& i) {
-                            const Expr set = ir::select(
-                                ir::ne(ir::load(mask, {i}), ir::make_const(0, dtypes::uint8)),
-                                number(1), zero);
-                            return with_value("to", ir::load(next, {zero}), [&](const Expr& to) {
-                              return ir::seq({body(i, to), ir::store(next, to + set, {zero})});
-                            });
-                          }),
-                     ir::store(acc, ir::load(next, {zero}), {zero})})));
+      next,
+      ir::seq({ir::store(next, zero, {zero}),
+               loop("i", p.n,
+                    [&](const Expr& i) {
+                      const Expr set =
+                          ir::select(ir::ne(ir::load(mask, {i}), ir::make_const(0, dtypes::uint8)),
+                                     number(1), zero);
+                      return with_value("to", ir::load(next, {zero}), [&](const Expr& to) {
+                        return with_value("set", set, [&](const Expr& one) {
+                          return ir::seq({body(i, to, one), ir::store(next, to + one, {zero})});
+                        });
+                      });
+                    }),
+               ir::store(acc, ir::load(next, {zero}), {zero})})));
 }
 
 ir::PrimFunc compress_function(const Width& w) {
   Program p;
   ir::Buffer in = p.buffer("a0", w.word, Expr(p.n) * number(w.words)),
              out = p.buffer("out", w.word, (Expr(p.n) + 1) * number(w.words));
-  return marked(p, [&](const Expr& i, const Expr& to) { return move(w, out, to, in, i); });
+  return marked(
+      p, [&](const Expr& i, const Expr& to, const Expr&) { return move(w, out, to, in, i); });
+}
+
+/// out[i] = the next of `in` where i is marked; `in` has one place more.
+ir::PrimFunc expand_function(const Width& w) {
+  Program p;
+  ir::Buffer in = p.buffer("a0", w.word, (Expr(p.n) + 1) * number(w.words)),
+             out = p.buffer("out", w.word, Expr(p.n) * number(w.words));
+  return marked(p, [&](const Expr& i, const Expr& to, const Expr& set) {
+    std::vector<Expr> words;
+    for (std::int64_t k = 0; k < w.words; ++k) {
+      words.push_back(ir::load(in, {to * number(w.words) + number(k)}));
+      words.push_back(ir::load(out, {i * number(w.words) + number(k)}));
+    }
+    return with_values(words, [&](const std::vector<Expr>& v) {
+      std::vector<Stmt> all;
+      for (std::int64_t k = 0; k < w.words; ++k) {
+        const auto at = static_cast<std::size_t>(2 * k);
+        all.push_back(ir::store(out, ir::select(ir::ne(set, number(0)), v[at], v[at + 1]),
+                                {i * number(w.words) + number(k)}));
+      }
+      return ir::seq(std::move(all));
+    });
+  });
 }
 
 /// out = first + the places that are marked.
@@ -241,7 +269,9 @@ ir::PrimFunc places_function() {
   Program p;
   const Expr first = p.scalar("first", dtypes::int64);
   ir::Buffer out = p.buffer("out", dtypes::int64, Expr(p.n) + 1);
-  return marked(p, [&](const Expr& i, const Expr& to) { return ir::store(out, first + i, {to}); });
+  return marked(p, [&](const Expr& i, const Expr& to, const Expr&) {
+    return ir::store(out, first + i, {to});
+  });
 }
 
 }  // namespace
@@ -260,6 +290,7 @@ std::vector<Kernel> index_kernels() {
     add(T::pick, w, cat("w_pick_", tail), pick_function(width_of(w)));
     add(T::put, w, cat("w_put_", tail), put_function(width_of(w)));
     add(T::compress, w, cat("w_compress_", tail), compress_function(width_of(w)));
+    add(T::expand, w, cat("w_expand_", tail), expand_function(width_of(w)));
   }
   for (int e = 0; e < kElems; ++e) {
     const Elem elem = static_cast<Elem>(e);

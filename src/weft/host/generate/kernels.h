@@ -82,6 +82,8 @@ std::vector<Kernel> sort_kernels();
 /// Rows of keys in three parts about two bounds; their functions as C text.
 std::vector<Kernel> parting_kernels();
 std::string parting_text();
+/// Bits as bytes, counts of bits, parts of floats.
+std::vector<Kernel> bit_kernels();
 /// Copies between two steps.
 std::vector<Kernel> copy_kernels();
 

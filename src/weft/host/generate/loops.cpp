@@ -76,6 +76,23 @@ ir::PrimFunc polynomial_function(Elem e, std::int64_t count) {
   }));
 }
 
+/// out[i] = a0[i], at least a1[0] and at most a1[1], which are no NaN; NaN stays.
+ir::PrimFunc between_function(Elem e) {
+  Program p;
+  ir::Buffer in = p.buffer("a0", e), limits = p.buffer("a1", e, number(2)),
+             out = p.buffer("out", e);
+  const std::vector<Expr> loads = {ir::load(limits, {number(0)}), ir::load(limits, {number(1)})};
+  return p.finish(with_values(loads, [&](const std::vector<Expr>& c) {
+    return vectors("i", p.n, [&](const Expr& i) {
+      return with_value("x", ir::load(in, {i}), [&](const Expr& x) {
+        return with_value("y", ir::select(ir::ge(c[0], x), c[0], x), [&](const Expr& y) {
+          return ir::store(out, ir::select(ir::le(c[1], y), c[1], y), {i});
+        });
+      });
+    });
+  }));
+}
+
 /// Box and Muller's method: a radius from one number of a pair, an angle from the other.
 ir::PrimFunc normal_pairs_function() {
   Program p;
@@ -124,6 +141,8 @@ std::vector<Kernel> loop_kernels() {
       out.push_back({entry(T::polynomial, row, e), cat("w_polynomial_", row, "_", name_of(e)),
                      polynomial_function(e, std::int64_t{1} << row)});
     }
+    if (real)
+      out.push_back({entry(T::between, 0, e), cat("w_between_", name_of(e)), between_function(e)});
     if (!is_real_float(e))
       add(T::add_products, e, "add_products", add_products_function(e),
           "int64_t n, const void* x, const void* in, void* acc");

@@ -63,6 +63,7 @@ int main(int argc, char** argv) {
     std::vector<Kernel> places = weft::generate::extreme_kernels();
     for (Kernel& k : weft::generate::index_kernels()) places.push_back(std::move(k));
     for (Kernel& k : weft::generate::loop_kernels()) places.push_back(std::move(k));
+    for (Kernel& k : weft::generate::bit_kernels()) places.push_back(std::move(k));
     const std::string folder = argv[1];
     const bool done =
         write(folder, "integers",
