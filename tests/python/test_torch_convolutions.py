@@ -136,4 +136,6 @@ def test_memory_is_read_with_torchs_strides():
                 if a.dtype.is_floating_point:
                     torch.testing.assert_close(a, b)
                 else:  # bits of floats that differ in their last places
-                    torch.testing.assert_close((a - 1).view(torch.float32), (b - 1).view(torch.float32))
+                    torch.testing.assert_close(
+                        (a - 1).view(torch.float32), (b - 1).view(torch.float32)
+                    )

@@ -160,8 +160,14 @@ def _through_torch(module, reason, options):
     def run(args):
         given = list(args)
         args.clear()
-        for i, fake in enumerate(fakes):  # what another graph saved for this one may have other strides
-            if isinstance(fake, torch.Tensor) and fake.layout is torch.strided and not same_layout(given[i], fake):
+        for i, fake in enumerate(
+            fakes
+        ):  # what another graph saved for this one may have other strides
+            if (
+                isinstance(fake, torch.Tensor)
+                and fake.layout is torch.strided
+                and not same_layout(given[i], fake)
+            ):
                 given[i] = fixed(given[i], fake)
         return module(*given)
 

@@ -73,7 +73,11 @@ def lay_out_images(graph):
 def _insert(graph, before, image):
     new = Op(before.id, graph.layout, [image, graph.layout], {})
     new.name, new.inputs = LAY_OUT, [image]
-    known = [*graph.inputs, *graph.outputs, *(v for o in [*graph.ops, *graph.folded] for v in [*o.inputs, *o.outputs])]
+    known = [
+        *graph.inputs,
+        *graph.outputs,
+        *(v for o in [*graph.ops, *graph.folded] for v in [*o.inputs, *o.outputs]),
+    ]
     number = 1 + max(v.id for v in known if isinstance(v, Value))
     new.outputs = [Value(number, image.fake, new)]
     image.users.append(new)
