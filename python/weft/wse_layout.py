@@ -53,12 +53,38 @@ class IntVector:
             object.__setattr__(self, name, _integer(getattr(self, name), f"IntVector: {name}"))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, init=False)
 class IntRectangle:
-    """From the upper left corner, inclusive, to the lower right one, exclusive."""
+    """From the upper left corner, inclusive, to the lower right one, exclusive; or with `origin` and `dims` by name, its size."""
 
     ul: IntVector
     lr: IntVector
+
+    def __init__(
+        self,
+        ul: IntVector | None = None,
+        lr: IntVector | None = None,
+        *,
+        origin: IntVector | None = None,
+        dims: IntVector | None = None,
+    ) -> None:
+        ul = origin if ul is None else ul
+        if ul is not None and dims is not None and lr is None:
+            lr = IntVector(ul.x + dims.x, ul.y + dims.y)
+        if ul is None or lr is None:
+            raise value_error(
+                "wse.sdklayout.rectangle",
+                "IntRectangle wants two corners, or an origin and dims",
+                help="write IntRectangle(IntVector(x0, y0), IntVector(x1, y1)), the second corner exclusive",
+            )
+        if lr.x <= ul.x or lr.y <= ul.y:
+            raise value_error(
+                "wse.sdklayout.rectangle",
+                f"no PE lies between the corners ({ul.x}, {ul.y}) and ({lr.x}, {lr.y}), the second of which is exclusive",
+                help="give the corner behind the last PE, or the size by name: IntRectangle(origin=..., dims=...)",
+            )
+        object.__setattr__(self, "ul", ul)
+        object.__setattr__(self, "lr", lr)
 
 
 class RoutingPosition:

@@ -123,7 +123,10 @@ def _compile(argv: list[str]) -> int:
                 "colors": _names(a.colors, "--colors"),
                 "memcpy": a.memcpy,
                 "channels": a.channels,
-                "import_paths": a.import_path,
+                "import_paths": [
+                    *a.import_path,
+                    *filter(None, os.environ.get("CSL_IMPORT_PATH", "").split(os.pathsep)),
+                ],
                 "fp16_format": a.fp16_format,
                 "warnings_as_errors": a.warnings_as_errors,
                 "routes": a.out_routes,

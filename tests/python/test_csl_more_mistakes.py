@@ -64,6 +64,19 @@ MISTAKES = [
     ("task t() void {} comptime { @bind_local_task(t, 9); }", "", 1, "wse.csl.type.mismatch", "expected a local_task_id, found comptime_int; @get_local_task_id(n)"),
     ("task t() void {} comptime { @bind_control_task(t, @get_control_task_id(9)); @block(@get_control_task_id(9)); }", "", 1, "wse.csl.task.activate", "a control task runs when its control wavelet comes; the color (WSE-2) or the input queue (WSE-3)"),
     ("var v = @zeros([4]f32); const d = @get_dsd(mem1d_dsd, .{ .base_address = &v, .extent = 4 });", "@fmovs(&v, d);", 2, "wse.csl.dsd.operand", "writes one number through a pointer, found *[4]f32; &A[0], or a descriptor of the array"),
+    ("color main_color;", "", 1, "wse.csl.parse.item", "const c: color = @get_color(3); or param c: color;"),
+    ("struct P { x: f32 }", "", 1, "wse.csl.parse.item", "a struct type is a value: const P = struct { x: f32, y: f32 };"),
+    ("import math;", "", 1, "wse.csl.parse.item", '@import_module("file.csl");'),
+    ("", 'asm volatile ("nop");', 2, "wse.csl.parse.form", "inline assembly is not there"),
+    ("var x: f64 = 1.0;", "x = 2.0;", 1, "wse.csl.name.unknown", "floats are f16 and f32"),
+    ('const m = @import_module("<math>");', "var x = m.subsat(@as(f32, 1.0), 2.0); x = 1.0;", 2, "wse.csl.library.error", "<math>.subsat; in no public document"),
+    ('const m = @import_module("<string>"); const s = m.fmt("{d}", .{ 3 });', "@comptime_assert(@strlen(s) == 1);", 1, "wse.csl.library.error", "<string>.fmt; in no public document"),
+    ('const m = @import_module("<kernels/fft/fft3d>");', "", 1, "wse.csl.module.library", "<kernels/fft/fft3d> is not there; <kernels/fft/fft3d_layout> lays the whole transform out"),
+    ("var s: i32 = 1; var u: u32 = 2;", "s = s + u;", 2, "wse.csl.type.mismatch", "types i32 and u32 do not go together; where that has all its values; @as(T, value)"),
+    ("fn f(k: u16) u16 { const x = blk: { if (k == 0) { break :blk 1; } break :blk 2; }; return x; }", "var y = f(1); y = 2;", 1, "wse.csl.type.runtime", "the values of this block are compile-time numbers; give one a type with @as"),
+    ("fn f(k: u16) u8 { const x = blk: { if (k == 0) { break :blk 300; } break :blk @as(u8, 2); }; return x; }", "var y = f(1); y = 2;", 1, "wse.csl.type.mismatch", "300 does not fit u8"),
+    ("var n: u16 = 3;", "var r = @range(u16, n); r = @range(u16, 2);", 2, "wse.csl.assign.constant", "cannot be assigned to"),
+    ("const S = extern enum { a };", "", 1, "wse.csl.parse.expression", "expected struct or union after extern"),
 ]  # fmt: skip
 
 
@@ -100,3 +113,14 @@ def test_a_mistake_inside_a_called_function_names_the_call(arch, tmp_path):
     with pytest.raises(wse.WseError) as caught:
         wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch=arch)
     assert "called from here" in str(caught.value) and "pe.csl:2:" in str(caught.value)
+
+
+@pytest.mark.parametrize("arch,other", [("wse2", "@get_input_queue(3)"), ("wse3", "@get_color(3)")])
+@pytest.mark.parametrize("call", ["@block(%s);", "@unblock(%s);"])
+def test_wavelets_are_blocked_by_what_the_machine_knows_them_by(call, arch, other, tmp_path):
+    (tmp_path / "layout.csl").write_text(LAYOUT)
+    (tmp_path / "pe.csl").write_text(START % (call % other))
+    with pytest.raises(wse.WseError) as caught:
+        wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch=arch)
+    assert caught.value.code == "wse.csl.task.expected"
+    assert ("by their color" if arch == "wse2" else "by their input queue") in str(caught.value)

@@ -321,6 +321,8 @@ WARNINGS = [
     (V, "@faddh(d, d, d);", 3, "dsd.element", "@faddh takes f16 here, and the descriptor was made over elements of type f32"),
     (V, "@add16(d, d, 1);", 3, "dsd.element", "@add16 takes u16 here"),
     (V + "fn f(x: f16) f16 { return x; }", "@map(f, d, d);", 3, "dsd.element", "@map takes f16 here"),
+    (V, "@increment_dsd_offset(d, 1, f32);", 3, "dsd.unused", "@increment_dsd_offset returns a new descriptor and changes none"),
+    (V, "@set_dsd_length(d, 1);", 3, "dsd.unused", "write d = @set_dsd_length(d, ...);"),
     (V + SHORT, "@fadds(l, l, d);", 4, "dsd.length", "goes over 8 elements, as many as its first source has; this source has 4"),
     (V + SHORT, "@fadds(d, l, l);", 4, "dsd.length", "this destination has 4"),
     (

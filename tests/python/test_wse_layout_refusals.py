@@ -92,6 +92,14 @@ def paint_outside(s):
     )
 
 
+def no_pe_between_corners(s):
+    s.region("a", 4, 2).set_param_range(IntRectangle(IntVector(2, 0), IntVector(1, 1)), "k", 3)
+
+
+def rectangle_of_one_corner(s):
+    s.region("a", 4, 2).set_param_range(IntRectangle(IntVector(2, 0)), "k", 3)
+
+
 def paint_nothing(s):
     s.region("a").paint_all(Color("c"), [])
 
@@ -221,6 +229,8 @@ def no_way(s):
         (negative_place, "place", 'region "out" is placed at (-1, 2)'),
         (overlap, "overlap", 'regions "a" and "b" overlap at (1, 1)'),
         (paint_outside, "paint", '(0, 0) to (3, 1) leaves region "a" of 2 x 2'),
+        (no_pe_between_corners, "rectangle", "no PE lies between the corners (2, 0) and (1, 1)"),
+        (rectangle_of_one_corner, "rectangle", "wants two corners, or an origin and dims"),
         (paint_nothing, "paint", "has 0 positions; legal are 1 to 4"),
         (port_positions, "port", "port a_in has 5 positions; legal are 1 to 4"),
         (port_of_both_ways, "port", "an input port must leave its inputs to the compiler"),
@@ -273,6 +283,7 @@ SLUGS = {
     "wse.sdklayout.paint",
     "wse.sdklayout.place",
     "wse.sdklayout.platform",
+    "wse.sdklayout.rectangle",
     "wse.sdklayout.port",
     "wse.sdklayout.region",
     "wse.sdklayout.route",
@@ -471,3 +482,9 @@ def test_ports_on_each_edge_are_connected_pe_by_pe(way, width, height, tmp_path)
     got = words(layout, platform, tmp_path)
     for (x0, y0), (x1, y1) in zip(out, into):
         assert got(places[1][0] + x1, places[1][1] + y1) == 100 + 10 * x0 + y0
+
+
+def test_rectangles_by_corners_and_by_size():
+    by_corners = IntRectangle(IntVector(2, 1), IntVector(5, 3))
+    assert by_corners == IntRectangle(origin=IntVector(2, 1), dims=IntVector(3, 2))
+    assert by_corners == IntRectangle(IntVector(2, 1), dims=IntVector(3, 2))

@@ -185,6 +185,79 @@ def test_appliance_scripts_compile_and_run_on_the_simulator(tmp_path):
     assert runner.read_symbol(0, 0, "x", "uint16")[0] == 6
 
 
+def test_cslc_looks_for_modules_where_the_environment_says(tmp_path, monkeypatch, capsys):
+    from weft_wse.compiler import cslc_main
+
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared/half.csl").write_text("fn half(x: u16) u16 { return x / 2; }")
+    (tmp_path / "layout.csl").write_text(
+        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    )
+    (tmp_path / "pe.csl").write_text(
+        'const h = @import_module("<half>"); export var x: u16 = h.half(12);'
+    )
+    command = [str(tmp_path / "layout.csl"), "-o", str(tmp_path / "out")]
+    monkeypatch.setenv("CSL_IMPORT_PATH", "")
+    assert cslc_main(command) == 1
+    assert "there is no library module <half>" in capsys.readouterr().err
+    monkeypatch.setenv("CSL_IMPORT_PATH", f"{tmp_path / 'nowhere'}:{tmp_path / 'shared'}")
+    assert cslc_main(command) == 0
+    assert json.loads((tmp_path / "out/out.json").read_text())["params"] == {}
+
+
+def test_appliance_scripts_import_what_the_sdk_names():
+    from cerebras.appliance import logger
+    from cerebras.appliance.pb.sdk import sdk_common_pb2
+    from cerebras.sdk.client import debug_util, sdk_utils
+
+    assert logger.name.startswith("cerebras")
+    assert sdk_common_pb2.MemcpyDataType is wse.MemcpyDataType
+    assert sdk_common_pb2.MemcpyOrder is wse.MemcpyOrder
+    assert sdk_utils.memcpy_view(np.zeros(2, np.uint32), np.float16).shape == (2,)
+    assert callable(debug_util.debug_util)
+
+
+def test_launchers_run_commands_beside_the_program(tmp_path):
+    from cerebras.sdk.client import SdkCompiler, SdkLauncher
+
+    (tmp_path / "layout.csl").write_text(
+        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    )
+    (tmp_path / "pe.csl").write_text("export var x: u16 = 5; comptime { @comptime_assert(true); }")
+    with SdkCompiler() as compiler:
+        artifact = compiler.compile(
+            codedir=str(tmp_path), layout="layout.csl", args="-o out", outdir=str(tmp_path)
+        )
+    (tmp_path / "run.py").write_text(
+        "import argparse\n"
+        "from cerebras.sdk.runtime.sdkruntimepybind import SdkRuntime\n"
+        "p = argparse.ArgumentParser(); p.add_argument('--name'); p.add_argument('--cmaddr')\n"
+        "a = p.parse_args()\n"
+        "r = SdkRuntime(a.name, cmaddr=a.cmaddr, memcpy_required=False); r.load(); r.run(); r.stop()\n"
+        "x = int(r.read_symbol(0, 0, 'x', 'uint16')[0])\n"
+        "open('result.txt', 'w').write(str(x)); print('x is', x)\n"
+    )
+    with pytest.raises(wse.WseError, match="simulator=True"):
+        SdkLauncher(artifact, simulator=False)
+    with SdkLauncher(artifact, simulator=True, disable_version_check=True) as launcher:
+        launcher.stage(tmp_path / "run.py")
+        said = launcher.run("echo BEGIN", 'cs_python run.py --name out --cmaddr "%CMADDR%"')
+        assert said.split() == ["BEGIN", "x", "is", "5"]
+        assert launcher.run("cs_python run.py --name out --cmaddr %CMADDR%").endswith("5\n")
+        written = launcher.download_artifact("result.txt", str(tmp_path))
+        assert open(written).read() == "5"
+        assert launcher.download_artifact("out", str(tmp_path / "kept")).endswith("kept.tar.gz")
+        with pytest.raises(wse.WseError, match="ended with status 3") as caught:
+            launcher.run("echo why; exit 3")
+        assert caught.value.code == "wse.client.run" and "why" in str(caught.value)
+        with pytest.raises(wse.WseError, match="no file 'absent.txt'"):
+            launcher.download_artifact("absent.txt", ".")
+        with pytest.raises(wse.WseError, match="to stage"):
+            launcher.stage(tmp_path / "absent.txt")
+    with pytest.raises(wse.WseError, match="with SdkLauncher"):
+        launcher.run("true")
+
+
 ORDER = """
 export var first: u16 = 0;
 task a() void { if (first == 0) first = 1; }

@@ -116,10 +116,20 @@ void Fabric::check_operand(const Pe& pe, const Cursor& c, const BulkOp& op, std:
       .help("check the descriptor's length, offset and stride");
 }
 
+/// The tasks of completions that only the run knows.
+void Fabric::name_tasks(const Core& k, const Frame& f, const SettingRegs& regs,
+                        OpSettings& settings) const {
+  auto id = [&](std::uint16_t reg) { return static_cast<std::uint16_t>(k.regs[f.reg + reg]); };
+  if (regs.done != kNone16) settings.done.id = id(regs.done);
+  if (regs.on_control != kNone16) settings.on_control.id = id(regs.on_control);
+}
+
 void Fabric::load_dsr(Pe& pe, const DsrLoad& load, const Dsd& dsd) {
   Dsr& r = core(pe).dsrs[static_cast<std::size_t>(load.file) * 32u + (load.index & 31u)];
   r.dsd = dsd;
   r.settings = load.settings;
+  if (load.regs.done != kNone16 || load.regs.on_control != kNone16)
+    name_tasks(core(pe), core(pe).frames.back(), load.regs, r.settings);
   r.loaded = true;
 }
 
@@ -453,6 +463,7 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   Running run = fresh_;
   run.op = &op;
   run.settings = op.settings;
+  name_tasks(k, f, op.regs, run.settings);
   run.function = f.function;
   run.pc = f.pc;
   std::uint32_t len[3];
@@ -469,7 +480,8 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
     run.scalar = load_bits(
         span(pe, static_cast<std::uint16_t>(k.regs[f.reg + op.scalar.index]), info.src_bytes),
         info.src_bytes);
-  if (op.index_reg != kNone16) run.index = static_cast<std::uint16_t>(k.regs[f.reg + op.index_reg]);
+  if (op.regs.index != kNone16)
+    run.index = static_cast<std::uint16_t>(k.regs[f.reg + op.regs.index]);
   if (pe.program->pairs) pair_halves(run);
   if ((run.dst.flags | run.a.flags | run.b.flags) & Dsd::kIndexOffset) {
     for (Cursor* c : {&run.dst, &run.a, &run.b}) {

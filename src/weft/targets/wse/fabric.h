@@ -263,6 +263,7 @@ class Fabric {
   Cycle operands_ready(const Core& k, const Frame& f, const BulkOp& op, Cycle at) const;
   bool start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& cost, bool& sync_wait);
   std::uint32_t run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost);
+  void zero_source(Pe& pe, const Running& run, Cycle now);
   void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);
   void run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next);
   int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, Cycle limit);
@@ -293,6 +294,8 @@ class Fabric {
     return false;
   }
   void check_operand(const Pe& pe, const Cursor& c, const BulkOp& op, std::uint32_t n) const;
+  void name_tasks(const Core& k, const Frame& f, const SettingRegs& regs,
+                  OpSettings& settings) const;
   void load_dsr(Pe& pe, const DsrLoad& load, const Dsd& dsd);
   std::uint8_t bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color);
   std::uint8_t free_input_queue(const Pe& pe) const;

@@ -134,7 +134,7 @@ struct Dsd {
     kAdvanceSwitch = 4,  // fabout: the last wavelet carries a switch advance
     kSimd32 = 8,         // fabric: two 16-bit elements per wavelet
     kControlTransform = 16,
-    kZeroFirst = 32,
+    kZeroFirst = 32,  // fabout: the first source's elements become 0 when the operation ends
     kZeroSecond = 64,
     kSimdOff = 128,  // fabric: one 16-bit element per wavelet
   };
@@ -186,6 +186,12 @@ struct OpSettings {
   Priority priority = Priority::unset;
 };
 
+/// Registers with what only the run knows of an operation's settings: `.index`, and the tasks of
+/// `.activate`, `.unblock` and `.on_control`.
+struct SettingRegs {
+  std::uint16_t index = kNone16, done = kNone16, on_control = kNone16;
+};
+
 enum class Bulk : std::uint8_t {
 #define WEFT_WSE_BULK(name, d, s, n, k, w2, w3) name,
 #include "weft/targets/wse/bulk.def"
@@ -221,8 +227,8 @@ struct BulkOp {
   Operand dst, src0, src1;
   Operand scalar;  // fmac*: a value, or none
   OpSettings settings;
-  std::uint16_t index_reg = kNone16;  // register holding `.index`
-  bool fp_bf16 = false;               // 16-bit floats are bfloat16 rather than f16
+  SettingRegs regs;
+  bool fp_bf16 = false;  // 16-bit floats are bfloat16 rather than f16
   bool fp_cb16 = false;
 };
 
@@ -244,6 +250,7 @@ struct DsrLoad {
   std::uint8_t index = 0;
   std::uint16_t dsd = 0;  // d[dsd] at run time; Program::dsds[dsd] in Program::initial_dsrs
   OpSettings settings;
+  SettingRegs regs;
 };
 
 /// What an operation does that finds a FIFO empty or full.

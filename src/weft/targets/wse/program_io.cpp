@@ -55,12 +55,16 @@ void fields(A& a, OpSettings& v) {
       v.ut_id, v.priority);
 }
 template <typename A>
+void fields(A& a, SettingRegs& v) {
+  all(a, v.index, v.done, v.on_control);
+}
+template <typename A>
 void fields(A& a, Operand& v) {
   all(a, v.kind, v.file, v.index, v.loaded);
 }
 template <typename A>
 void fields(A& a, BulkOp& v) {
-  all(a, v.code, v.dst, v.src0, v.src1, v.scalar, v.settings, v.index_reg, v.fp_bf16, v.fp_cb16);
+  all(a, v.code, v.dst, v.src0, v.src1, v.scalar, v.settings, v.regs, v.fp_bf16, v.fp_cb16);
 }
 template <typename A>
 void fields(A& a, MapOp::In& v) {
@@ -72,7 +76,7 @@ void fields(A& a, MapOp& v) {
 }
 template <typename A>
 void fields(A& a, DsrLoad& v) {
-  all(a, v.file, v.index, v.dsd, v.settings);
+  all(a, v.file, v.index, v.dsd, v.settings, v.regs);
 }
 template <typename A>
 void fields(A& a, Fifo& v) {

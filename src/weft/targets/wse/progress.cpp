@@ -205,8 +205,27 @@ bool Fabric::ends_at_fifo(Worker& w, Pe& pe, Running& run, Cycle now) {
   return true;
 }
 
+// Of an operation with one source both settings mean that one.
+void Fabric::zero_source(Pe& pe, const Running& run, Cycle now) {
+  const bool second = run.b.kind != Cursor::none && (run.dst.flags & Dsd::kZeroSecond) != 0;
+  Cursor c = second ? run.b : run.a;
+  Mem4 walk;
+  if (c.kind == Cursor::mem4) {
+    walk = *c.walk;
+    walk.at = {};
+    c.walk = &walk;
+  } else if (c.kind != Cursor::mem) {
+    return;
+  }
+  if (c.kind == Cursor::mem)
+    c.address = static_cast<std::uint16_t>(c.address - std::int64_t{c.stride} * run.done);
+  for (std::uint32_t n = 0; n < run.done; ++n) write_cursor(pe, c, 0, 0, 0, now);
+}
+
 void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
   Core& k = *pe.core;
+  if (run.dst.kind == Cursor::fabout && run.dst.flags & (Dsd::kZeroFirst | Dsd::kZeroSecond))
+    zero_source(pe, run, now);
   auto save = [&](const Operand& o, const Cursor& c) {
     if (o.kind != Operand::dsr) return;
     Dsr& r = k.dsrs[static_cast<std::size_t>(o.file) * 32u + (o.index & 31u)];

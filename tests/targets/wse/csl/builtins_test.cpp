@@ -329,8 +329,9 @@ const std::vector<Case>& cases() {
        {0, 9u << 16 | 1u}},
       {"ranges and comptime tests",
        "export var out = @zeros([6]u32);\nconst r = @range(i16, 3, 12, 4); var v: u32 = 2;\n",
-       "out[0] = @range_start(r); out[1] = @range_step(r); out[2] = @as(u32, @is_comptime(3)); "
-       "out[3] = @as(u32, @is_comptime(v)); out[4] = @as(u32, @is_arch(\"wse2\")); out[5] = "
+       "out[0] = @range_start(r); out[1] = @range_step(r); out[2] = @as(u32, comptime "
+       "@is_comptime()); "
+       "out[3] = @as(u32, @is_comptime()); out[4] = @as(u32, @is_arch(\"wse2\")); out[5] = "
        "@as(u32, "
        "@is_same_type(@fp16(), f16));",
        {3, 4, 1, 0, 1, 1}},

@@ -4,12 +4,25 @@
 from __future__ import annotations
 
 import os
+import pathlib
 import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
 
 from weft import wse as _wse
 from weft._wse_library import value_error as _value_error
+from weft.wse import Task
 
-__all__ = ["SdkCompiler", "SdkRuntime"]
+__all__ = ["SdkCompiler", "SdkLauncher", "SdkRuntime", "Task"]
+
+
+def _want_simulator(artifact, simulator: bool) -> None:
+    if not simulator:
+        raise _value_error(
+            "wse.client.system", f"{artifact} asks for a system; pass simulator=True", "device"
+        )
 
 
 class SdkCompiler:
@@ -24,11 +37,25 @@ class SdkCompiler:
     def __exit__(self, *_):
         return False
 
-    def compile(self, app_path, csl_main, options="", out_path="."):
+    def compile(
+        self,
+        app_path=".",
+        csl_main="layout.csl",
+        options="",
+        out_path=".",
+        *,
+        codedir=None,
+        layout=None,
+        args=None,
+        outdir=None,
+    ):
         """Runs cslc on `csl_main` of the folder `app_path`; returns the artifact directory, which lies in
-        `out_path`. Raises ValueError (wse.client.compile) where the program does not compile."""
+        `out_path`. The reference of SDK 2.10 calls the four codedir, layout, args and outdir. Raises ValueError
+        (wse.client.compile) where the program does not compile."""
         from weft.wse_tools import cslc_main
 
+        app_path, csl_main = codedir or app_path, layout or csl_main
+        options, out_path = args or options, outdir or out_path
         arguments = shlex.split(options)
         out = "out"
         for k, a in enumerate(arguments):
@@ -47,10 +74,7 @@ class SdkRuntime(_wse.SdkRuntime):
     """The host's side of a compiled program; a context manager that loads, runs and stops it."""
 
     def __init__(self, artifact, *, simulator: bool = False, **options):
-        if not simulator:
-            raise _value_error(
-                "wse.client.system", f"{artifact} asks for a system; pass simulator=True", "device"
-            )
+        _want_simulator(artifact, simulator)
         super().__init__(artifact, **options)
 
     def __enter__(self):
@@ -62,3 +86,94 @@ class SdkRuntime(_wse.SdkRuntime):
         if kind is None:
             self.stop()
         return False
+
+
+_TOOLS = {"cslc": "weft_wse.compiler", "cs_python": "weft_wse.script"}
+
+
+class SdkLauncher:
+    """Runs commands beside a compiled program, in a folder of their own; a context manager."""
+
+    def __init__(self, artifact_path, *, simulator: bool = False, **_):
+        _want_simulator(artifact_path, simulator)
+        self._artifact = pathlib.Path(artifact_path).resolve()
+        self._folder: tempfile.TemporaryDirectory | None = None
+
+    def __enter__(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="sdk_launcher_")
+        tools = self._at(".bin")
+        tools.mkdir()
+        for name, module in _TOOLS.items():
+            tool = tools / name
+            tool.write_text(
+                f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "
+                f"'import sys; from {module} import {name}_main as m; sys.exit(m() or 0)' \"$@\"\n"
+            )
+            tool.chmod(0o755)
+        self.stage(self._artifact)
+        return self
+
+    def __exit__(self, *_):
+        if self._folder:
+            self._folder.cleanup()
+        self._folder = None
+        return False
+
+    def _at(self, name) -> pathlib.Path:
+        if not self._folder:
+            raise _value_error(
+                "wse.client.launcher",
+                "the launcher has no folder: use it as `with SdkLauncher(...) as launcher`",
+            )
+        return pathlib.Path(self._folder.name) / name
+
+    def stage(self, artifact_path) -> None:
+        """Copies a file or a folder to where the commands run."""
+        source = pathlib.Path(artifact_path)
+        if not source.exists():
+            raise _value_error("wse.client.launcher", f"there is no file {str(source)!r} to stage")
+        if source.is_dir():
+            shutil.copytree(source, self._at(source.name), dirs_exist_ok=True)
+        else:
+            shutil.copy2(source, self._at(source.name))
+
+    def run(self, *commands: str) -> str:
+        """What the shell commands print; `%CMADDR%` in them becomes the empty address, the simulator's. Raises
+        ValueError (wse.client.run) where one fails."""
+        path = f"{self._at('.bin')}{os.pathsep}{os.environ.get('PATH', '')}"
+        printed = ""
+        for command in commands:
+            line = command
+            for marked in ('"%CMADDR%"', "'%CMADDR%'", "%CMADDR%"):
+                line = line.replace(marked, "''")
+            done = subprocess.run(
+                line,
+                shell=True,
+                cwd=self._at("."),
+                env=dict(os.environ, PATH=path),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
+            printed += done.stdout
+            if done.returncode:
+                raise _value_error(
+                    "wse.client.run",
+                    f"{command!r} ended with status {done.returncode} and printed\n{done.stdout}",
+                )
+        return printed
+
+    def download_artifact(self, artifact_name, out_path) -> str:
+        """Copies a file from where the commands run, a folder as a .tar.gz; returns the name that was written."""
+        source = self._at(artifact_name)
+        if not source.exists():
+            raise _value_error(
+                "wse.client.launcher", f"the commands left no file {artifact_name!r}"
+            )
+        target = pathlib.Path(out_path)
+        if target.is_dir():
+            target = target / source.name
+        if source.is_dir():
+            return shutil.make_archive(str(target), "gztar", source.parent, source.name)
+        return str(shutil.copy2(source, target))

@@ -104,6 +104,7 @@ struct LoopLabel {
   Operand result;
   TypeRef hint = nullptr;  // what its place wants
   bool has_result = false;
+  std::vector<std::pair<Int128, Pos>> integers;  // results before one that has a type
 };
 
 /// A function being emitted.
@@ -281,6 +282,7 @@ class Analyzer {
   Operand eval_typed_init(Node* node);
   Operand eval_access(Node* node);
   Operand eval_block_value(Node* node, TypeRef hint);
+  Operand block_result(const LoopLabel& block, Pos pos);
   TypeRef struct_type_of(Node* node);
   TypeRef enum_type_of(Node* node);
   Operand divide_by_constant(Pos pos, Tok op, const Operand& a, Int128 divisor);
@@ -294,6 +296,8 @@ class Analyzer {
   Operand load_to_dsr(Node* node, std::size_t at);
   void expect_known(Node* node, std::size_t k, T kind);
   FifoAction fifo_action(const Operand& v, const std::string& setting, Pos pos);
+  Operand range_part(Node* node, std::size_t k);
+  Operand set_fifo_length(Node* node, Op op, const char* builtin);
   Operand convert(Pos pos, TypeRef target, Operand op);  // @as
 
   // -- values
@@ -434,11 +438,11 @@ class Analyzer {
   int color_of(const Value& v, Pos pos);
   struct AccessInfo;
   Operand dsd_from_fields(T kind, const Operand& fields, Pos pos);
-  void parse_settings(const Operand& config, OpSettings& settings, std::uint16_t* index_reg,
-                      Pos pos);
+  void parse_settings(const Operand& config, OpSettings& settings, SettingRegs* regs, Pos pos);
   TypeRef element_of(const Operand& op) const;
   Priority priority_from(const Value& v, Pos pos);
-  Completion completion(const Operand& what, Completion::Kind kind, Pos pos);
+  Completion completion(const Operand& what, Completion::Kind kind, Pos pos,
+                        std::uint16_t* reg = nullptr);
   /// Warns where an operation of `bytes` wide elements leaves the object of a known descriptor.
   void check_reach(const Operand& op, std::int64_t bytes, Pos pos);
   // -- check_uses.cpp

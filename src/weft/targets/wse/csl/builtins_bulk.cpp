@@ -182,7 +182,7 @@ Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
          "stage the other one through a FIFO");
   }
   if (node->list.size() > fixed)
-    parse_settings(arg(node, fixed), op.settings, &op.index_reg, node->list[fixed]->pos);
+    parse_settings(arg(node, fixed), op.settings, &op.regs, node->list[fixed]->pos);
   if (op.settings.async) {
     bool fabric = false;
     for (const Operand& a : args)
@@ -252,7 +252,7 @@ Operand Analyzer::bi_dfilt(Node* node, TypeRef) {
   std::uint16_t where = to_new_reg(known_operand(pointer), pos);
   op.dst = make_operand(wse::Operand::pointer, where);
   if (node->list.size() > 1)
-    parse_settings(arg(node, 1), op.settings, &op.index_reg, node->list[1]->pos);
+    parse_settings(arg(node, 1), op.settings, &op.regs, node->list[1]->pos);
   op.settings.terminate_on_control = true;
   program_->out.bulks.push_back(op);
   std::uint16_t r = new_reg(pos);

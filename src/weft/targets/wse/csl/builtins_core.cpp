@@ -261,24 +261,17 @@ RangeValue* range_of(const Value& v) {
 }
 }  // namespace
 
-Operand Analyzer::bi_range_start(Node* node, TypeRef) {
-  Value v = known_arg(node, 0);
-  RangeValue* r = range_of(v);
-  if (!r) fail(node->pos, "wse.csl.type.mismatch", cat("expected a range, found ", text(v.type)));
-  return known_operand(make_int(r->element, r->start));
+Operand Analyzer::range_part(Node* node, std::size_t k) {
+  Operand v = arg(node, 0);
+  if (!v.type || v.type->kind != T::range)
+    fail(node->pos, "wse.csl.type.mismatch", cat("expected a range, found ", text(v.type)));
+  if (v.where == Operand::parts) return (*v.fields)[k];
+  const RangeValue* r = range_of(v.value);
+  return known_operand(make_int(r->element, k == 0 ? r->start : k == 1 ? r->stop : r->step));
 }
-Operand Analyzer::bi_range_stop(Node* node, TypeRef) {
-  Value v = known_arg(node, 0);
-  RangeValue* r = range_of(v);
-  if (!r) fail(node->pos, "wse.csl.type.mismatch", cat("expected a range, found ", text(v.type)));
-  return known_operand(make_int(r->element, r->stop));
-}
-Operand Analyzer::bi_range_step(Node* node, TypeRef) {
-  Value v = known_arg(node, 0);
-  RangeValue* r = range_of(v);
-  if (!r) fail(node->pos, "wse.csl.type.mismatch", cat("expected a range, found ", text(v.type)));
-  return known_operand(make_int(r->element, r->step));
-}
+Operand Analyzer::bi_range_start(Node* node, TypeRef) { return range_part(node, 0); }
+Operand Analyzer::bi_range_stop(Node* node, TypeRef) { return range_part(node, 1); }
+Operand Analyzer::bi_range_step(Node* node, TypeRef) { return range_part(node, 2); }
 
 /// The operand is analysed for its type only: nothing it emits is kept.
 Operand Analyzer::bi_type_of(Node* node, TypeRef) {
@@ -309,13 +302,7 @@ Operand Analyzer::bi_is_arch(Node* node, TypeRef) {
   return known_operand(make_bool(s == (options_.arch == Arch::wse3 ? "wse3" : "wse2")));
 }
 
-Operand Analyzer::bi_is_comptime(Node* node, TypeRef) {
-  if (known()) return known_operand(make_bool(true));
-  Builder saved = b();
-  Operand v = arg(node, 0);
-  b() = std::move(saved);
-  return known_operand(make_bool(v.is_known()));
-}
+Operand Analyzer::bi_is_comptime(Node*, TypeRef) { return known_operand(make_bool(known())); }
 
 Operand Analyzer::bi_comptime_assert(Node* node, TypeRef) {
   Value v = need_known(coerce(known_operand(known_arg(node, 0)), types_.bool_, node->pos),
@@ -383,11 +370,13 @@ Operand Analyzer::bi_concat_structs(Node* node, TypeRef) {
 
 Operand Analyzer::bi_get_int(Node* node, TypeRef) {
   Operand v = arg(node, 0);
+  if (v.type && v.type->is_any_int()) return v;
   TypeRef t = v.type->kind == T::enum_ ? v.type->elem : types_.u16;
   if (v.type->kind != T::enum_ && !v.type->is_id() && v.type->kind != T::direction &&
       !v.type->is_dsr() && v.type->kind != T::sr) {
     fail(node->pos, "wse.csl.type.mismatch",
-         cat("@get_int takes an enum, a color, a queue, a task id or a DSR, found ", text(v.type)));
+         cat("@get_int takes an integer, an enum, a color, a queue, a task id or a DSR, found ",
+             text(v.type)));
   }
   if (v.is_known()) return known_operand(make_int(t, v.value.i));
   v.type = t;
@@ -416,9 +405,9 @@ Operand Analyzer::bi_dimensions(Node* node, TypeRef) {
     fail(node->pos, "wse.csl.type.mismatch",
          cat("@dimensions takes an array type, found ", text(t)));
   Value out;
-  out.type = types_.array(types_.u16, {static_cast<std::int64_t>(t->dims.size())});
+  out.type = types_.array(types_.u32, {static_cast<std::int64_t>(t->dims.size())});
   Ref<Aggregate> a(new Aggregate);
-  for (std::int64_t d : t->dims) a->items.push_back(make_int(types_.u16, wrap_to(types_.u16, d)));
+  for (std::int64_t d : t->dims) a->items.push_back(make_int(types_.u32, wrap_to(types_.u32, d)));
   a->count = static_cast<std::int64_t>(t->dims.size());
   out.obj = a;
   return known_operand(out);
@@ -433,7 +422,7 @@ Operand Analyzer::bi_element_count(Node* node, TypeRef) {
   if (t->kind != T::array)
     fail(node->pos, "wse.csl.type.mismatch",
          cat("@element_count takes an array type, found ", text(t)));
-  return known_operand(make_int(types_.comptime_int, t->count()));
+  return known_operand(make_int(types_.u32, t->count()));
 }
 Operand Analyzer::bi_element_type(Node* node, TypeRef) {
   TypeRef t = type_arg(node, 0);

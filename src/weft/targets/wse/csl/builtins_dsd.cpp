@@ -158,7 +158,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
                                     : DsdKind::fabout;
   Int128 wraparound = 0;
   d.stride = {};
-  Operand base, length, color, runtime_offset, runtime_stride;
+  Operand base, length, color, queue, runtime_offset, runtime_stride;
   std::int64_t elem_bytes = 2, offset = 0;
   bool has_base = false, has_extent = false, has_stride = false;
   std::vector<Int128> extents, delta_strides;
@@ -263,18 +263,12 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
         fail(pos, "wse.csl.type.mismatch",
              cat("fabric_color is a color, found ", text(color.type)));
       if (color.is_known()) d.color = static_cast<std::uint8_t>(color_of(color.value, pos));
-    } else if (f == "input_queue" && kind == T::fabin_dsd) {
-      Value q = need_known(v, pos, "a queue");
-      if (q.type->kind != T::input_queue)
-        fail(pos, "wse.csl.type.mismatch",
-             cat("input_queue is an input_queue, found ", text(q.type)));
-      d.queue = static_cast<std::uint8_t>(q.i);
-    } else if (f == "output_queue" && kind == T::fabout_dsd) {
-      Value q = need_known(v, pos, "a queue");
-      if (q.type->kind != T::output_queue)
-        fail(pos, "wse.csl.type.mismatch",
-             cat("output_queue is an output_queue, found ", text(q.type)));
-      d.queue = static_cast<std::uint8_t>(q.i);
+    } else if ((f == "input_queue" && kind == T::fabin_dsd) ||
+               (f == "output_queue" && kind == T::fabout_dsd)) {
+      queue = v;
+      if (queue.type->kind != (kind == T::fabin_dsd ? T::input_queue : T::output_queue))
+        fail(pos, "wse.csl.type.mismatch", cat(f, " is an ", f, ", found ", text(queue.type)));
+      if (queue.is_known()) d.queue = static_cast<std::uint8_t>(queue.value.i);
     } else if (f == "control" && kind == T::fabout_dsd) {
       set_flag(v, Dsd::kControl);
     } else if (f == "advance_switch" && kind == T::fabout_dsd) {
@@ -325,7 +319,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     fail(pos, "wse.csl.dsd.base", cat(basic_name(kind), " needs tensor_access or base_address"));
   if (!has_extent && !(memory && kind == T::mem1d_dsd && has_base))
     fail(pos, "wse.csl.dsd.extent", cat(basic_name(kind), " needs an extent"));
-  if (kind == T::fabout_dsd && d.queue == kNone8 && options_.arch == Arch::wse3)
+  if (kind == T::fabout_dsd && queue.where == Operand::nothing && options_.arch == Arch::wse3)
     fail(pos, "wse.csl.dsd.queue", "on WSE-3 fabout_dsd needs an output_queue",
          "add .output_queue = @get_output_queue(2), say, and give that queue its color with "
          "@initialize_queue");
@@ -399,10 +393,11 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     }
   }
   bool runtime_color = !memory && color.where != Operand::nothing && !color.is_known();
+  bool runtime_queue = queue.where != Operand::nothing && !queue.is_known();
   Value known_value;
   known_value.type = types_.get(kind);
   known_value.obj = value;
-  if (!runtime_base && !runtime_length && !runtime_color &&
+  if (!runtime_base && !runtime_length && !runtime_color && !runtime_queue &&
       runtime_offset.where == Operand::nothing && runtime_stride.where == Operand::nothing)
     return known_operand(known_value);
   need_runtime(pos, "a descriptor of run-time values");
@@ -421,6 +416,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
   }
   if (runtime_length) set(DsdField::length, length);
   if (runtime_color) set(DsdField::color, color);
+  if (runtime_queue) set(DsdField::queue, queue);
   if (runtime_offset.where != Operand::nothing)
     emit({Op::dadd, 0, r, to_reg(runtime_offset, pos), static_cast<std::uint16_t>(elem_bytes)},
          pos);
@@ -554,8 +550,8 @@ Operand Analyzer::bi_get_xdsr(Node* node, TypeRef) {
 }
 
 /// `.{ .async = true, .activate = t, ... }`.
-void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_t* index_reg,
-                              Pos pos) {
+/// `regs` is null where nothing is computed at run time.
+void Analyzer::parse_settings(const Operand& config, OpSettings& s, SettingRegs* regs, Pos pos) {
   if (config.type->kind != T::struct_)
     fail(pos, "wse.csl.type.mismatch",
          cat("the settings of an operation are a struct, found ", text(config.type)));
@@ -570,7 +566,8 @@ void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_
       if (s.done.kind != Completion::none)
         fail(pos, "wse.csl.settings.completion",
              "an operation has one of .activate and .unblock, not both");
-      s.done = completion(v, f == "activate" ? Completion::activate : Completion::unblock, pos);
+      s.done = completion(v, f == "activate" ? Completion::activate : Completion::unblock, pos,
+                          regs ? &regs->done : nullptr);
     } else if (f == "on_control") {
       if (!v.type || v.type->kind != T::struct_)
         fail(pos, "wse.csl.type.mismatch",
@@ -579,17 +576,18 @@ void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_
       for (std::size_t j = 0; j < v.type->fields.size(); ++j) {
         const std::string& g = name(v.type->fields[j].name);
         Operand w = part(v, j, pos);
+        std::uint16_t* reg = regs ? &regs->on_control : nullptr;
         if (g == "terminate") s.terminate_on_control = flag_of(need_known(w, pos, g), pos, g);
-        else if (g == "activate") s.on_control = completion(w, Completion::activate, pos);
-        else if (g == "unblock") s.on_control = completion(w, Completion::unblock, pos);
+        else if (g == "activate") s.on_control = completion(w, Completion::activate, pos, reg);
+        else if (g == "unblock") s.on_control = completion(w, Completion::unblock, pos, reg);
         else
           fail(pos, "wse.csl.settings.unknown", cat("on_control has no setting \"", g, "\""),
                "legal are terminate, activate and unblock");
       }
     } else if (f == "priority") {
       s.priority = priority_from(need_known(v, pos, f), pos);
-    } else if (f == "index" && index_reg) {
-      *index_reg =
+    } else if (f == "index" && regs) {
+      regs->index =
           to_reg(v.type->kind == T::comptime_int ? coerce(v, types_.u16, pos, "index") : v, pos);
     } else if (f == "ut_id") {
       if (options_.arch != Arch::wse3)
@@ -696,7 +694,7 @@ Operand Analyzer::load_to_dsr(Node* node, std::size_t at) {
     }
     return void_operand();
   }
-  if (config.where != Operand::nothing) parse_settings(config, load.settings, nullptr, pos);
+  if (config.where != Operand::nothing) parse_settings(config, load.settings, &load.regs, pos);
   load.dsd = to_dreg(d, pos);
   program_->out.dsr_loads.push_back(load);
   emit(Insn::with_imm(Op::dsrload, 0, 0,

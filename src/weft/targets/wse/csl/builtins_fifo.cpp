@@ -74,25 +74,23 @@ Operand Analyzer::bi_allocate_fifo(Node* node, TypeRef) {
   return known_operand(make_int(types_.get(T::fifo), static_cast<Int128>(index)));
 }
 
-Operand Analyzer::bi_set_fifo_read_length(Node* node, TypeRef) {
-  need_runtime(node->pos, "@set_fifo_read_length");
-  Value f = known_arg(node, 0);
-  if (f.type->kind != T::fifo)
-    fail(node->pos, "wse.csl.type.mismatch", cat("expected a FIFO, found ", text(f.type)));
-  Operand n = coerce(arg(node, 1), types_.u16, node->pos);
-  emit(Insn::with_imm(Op::fiforead, 0, to_reg(n, node->pos), static_cast<std::int32_t>(f.i)),
+Operand Analyzer::set_fifo_length(Node* node, Op op, const char* builtin) {
+  need_runtime(node->pos, builtin);
+  const Value fifo = known_arg(node, 0);
+  if (fifo.type->kind != T::fifo)
+    fail(node->pos, "wse.csl.type.mismatch", cat("expected a FIFO, found ", text(fifo.type)));
+  const Operand length = coerce(arg(node, 1), types_.u16, node->pos);
+  emit(Insn::with_imm(op, 0, to_reg(length, node->pos), static_cast<std::int32_t>(fifo.i)),
        node->pos);
   return void_operand();
 }
+
+Operand Analyzer::bi_set_fifo_read_length(Node* node, TypeRef) {
+  return set_fifo_length(node, Op::fiforead, "@set_fifo_read_length");
+}
+
 Operand Analyzer::bi_set_fifo_write_length(Node* node, TypeRef) {
-  need_runtime(node->pos, "@set_fifo_write_length");
-  Value f = known_arg(node, 0);
-  if (f.type->kind != T::fifo)
-    fail(node->pos, "wse.csl.type.mismatch", cat("expected a FIFO, found ", text(f.type)));
-  Operand n = coerce(arg(node, 1), types_.u16, node->pos);
-  emit(Insn::with_imm(Op::fifowrite, 0, to_reg(n, node->pos), static_cast<std::int32_t>(f.i)),
-       node->pos);
-  return void_operand();
+  return set_fifo_length(node, Op::fifowrite, "@set_fifo_write_length");
 }
 
 }  // namespace weft::wse::csl

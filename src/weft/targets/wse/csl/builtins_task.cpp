@@ -171,12 +171,18 @@ Analyzer::TaskRef Analyzer::task_ref(const Operand& op, Pos pos, bool) {
     }
     fail(pos, "wse.csl.task.unbound", cat("\"", name(d->name), "\" is bound to no task id"));
   }
+  const bool wse3 = options_.arch == Arch::wse3;
+  if (t && (wse3 ? t->kind == T::color : t->kind == T::input_queue || t->kind == T::ut_id))
+    fail(pos, "wse.csl.task.expected",
+         cat("on WSE-", wse3 ? 3 : 2, " no task is known by a value of type ", text(t)),
+         wse3 ? "wavelets are blocked by their input queue: legal are input_queue, data_task_id, "
+                "local_task_id, ut_id and the name of a task"
+              : "wavelets are blocked by their color: legal are color, data_task_id, "
+                "local_task_id and the name of a task");
   switch (t ? t->kind : T::void_) {
     case T::local_task_id: out.space = TaskSpace::local; break;
     case T::control_task_id: out.space = TaskSpace::control; break;
-    case T::data_task_id:
-      out.space = options_.arch == Arch::wse3 ? TaskSpace::queue : TaskSpace::color;
-      break;
+    case T::data_task_id: out.space = wse3 ? TaskSpace::queue : TaskSpace::color; break;
     case T::color: out.space = TaskSpace::color; break;
     case T::input_queue: out.space = TaskSpace::queue; break;
     case T::ut_id: out.space = TaskSpace::microthread; break;
@@ -244,9 +250,11 @@ Operand Analyzer::bi_unblock(Node* node, TypeRef) {
   return task_control(node, Op::unblock, Op::unblockr);
 }
 
-Completion Analyzer::completion(const Operand& what, Completion::Kind kind, Pos pos) {
+Completion Analyzer::completion(const Operand& what, Completion::Kind kind, Pos pos,
+                                std::uint16_t* reg) {
   TaskRef t = task_ref(what, pos, kind == Completion::unblock);
-  if (!t.known)
+  if (!t.known && reg) *reg = t.reg;
+  else if (!t.known)
     fail(pos, "wse.csl.comptime.runtime_value",
          "the task of an operation's completion must be known at compile time");
   if (kind == Completion::activate && t.space != TaskSpace::local) {
@@ -255,7 +263,7 @@ Completion Analyzer::completion(const Operand& what, Completion::Kind kind, Pos 
   Completion c;
   c.kind = kind;
   c.space = t.space;
-  c.id = t.id;
+  c.id = t.known ? t.id : kNone16;
   return c;
 }
 

@@ -145,6 +145,7 @@ Operand Analyzer::eval_ident(Node* node) {
       {"int", "integers are i16, u16, i32 and u32"},
       {"float", "floats are f16 and f32"},
       {"double", "floats are f16 and f32"},
+      {"f64", "floats are f16 and f32"},
       {"char", "bytes are u8"},
       {"UP", "directions are EAST, WEST, NORTH, SOUTH and RAMP"},
       {"DOWN", "directions are EAST, WEST, NORTH, SOUTH and RAMP"},
@@ -453,23 +454,40 @@ Operand Analyzer::eval_if(Node* node, TypeRef hint) {
   std::size_t to_end = emit_jump(Op::jmp, 0, pos);
   patch_here(to_else);
   Operand e = node->c ? eval(node->c, hint) : void_operand();
+  std::size_t to_wide = 0;  // where the first value, of a narrower type, becomes the second's
   if (e.type && e.type->kind != T::noreturn && e.type->kind != T::void_) {
     if (!type || type->kind == T::noreturn) type = hint ? hint : e.type;
-    e = coerce(e, type, node->c->pos);
+    const TypeRef peer =
+        r != kNoReg && !hint && !e.is_known() ? peer_type(pos, in_reg(type, r), e) : type;
+    e = coerce(e, peer, node->c->pos);
     e.temp = false;
-    if (type->is_scalar()) {
+    if (peer->is_scalar()) {
       if (r == kNoReg) r = new_reg(pos);
       to_reg_at(e, r, pos);
+      if (peer != type) {
+        to_wide = emit_jump(Op::jmp, 0, pos);
+        patch_here(to_end);
+        to_reg_at(coerce(in_reg(type, r), peer, node->b->pos), r, pos);
+        type = peer;
+      }
     } else if (type->is_dsd()) {
       if (d == kNoReg) d = new_dreg(pos);
       to_dreg_at(e, d, pos);
     }
   }
   --frame_->runtime_branches;
-  patch_here(to_end);
+  patch_here(to_wide ? to_wide : to_end);
   if (r != kNoReg) return in_reg(type, r);
   if (d != kNoReg) return in_dreg(type, d);
   return void_operand();
+}
+
+Operand Analyzer::block_result(const LoopLabel& block, Pos pos) {
+  if (block.result.type->kind == T::comptime_int)
+    fail(pos, "wse.csl.type.runtime",
+         "the values of this block are compile-time numbers, but which one is decided at run time; "
+         "give one a type with @as");
+  return block.result;
 }
 
 Operand Analyzer::eval_block_value(Node* node, TypeRef hint) {
@@ -494,11 +512,12 @@ Operand Analyzer::eval_block_value(Node* node, TypeRef hint) {
     Operand v = std::move(frame_->break_value);
     frame_->break_value = Operand();
     for (std::size_t at : done.breaks) patch_here(at);
-    if (done.has_result) v = done.result;
+    if (done.has_result) v = block_result(done, node->pos);
     protect(v);
     return v.where == Operand::nothing ? void_operand() : v;
   }
-  if (flow != Flow::normal) {
+  // Where every path ends, those that break out of this block go on behind it.
+  if (flow != Flow::normal && done.breaks.empty()) {
     expression_flow_ = flow;
     Operand op = void_operand();
     op.type = types_.noreturn;
@@ -507,7 +526,7 @@ Operand Analyzer::eval_block_value(Node* node, TypeRef hint) {
   }
   for (std::size_t at : done.breaks) patch_here(at);
   protect(done.result);
-  if (done.has_result) return done.result;
+  if (done.has_result) return block_result(done, node->pos);
   return void_operand();
 }
 

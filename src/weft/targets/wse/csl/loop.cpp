@@ -316,12 +316,25 @@ Flow Analyzer::exec_break(Node* node) {
         // A number takes the type that its place wants.
         if (l.hint && (v.type->kind == T::comptime_int || v.type->kind == T::comptime_float))
           v = coerce(v, l.hint, pos);
-        if (!v.type->is_scalar())
+        if (!v.type->is_scalar() && v.type->kind != T::comptime_int)
           fail(pos, "wse.csl.type.runtime",
                cat("a value of type ", text(v.type), " cannot be chosen at run time"));
         l.result = in_reg(v.type, new_reg(pos));
       }
-      v = coerce(v, l.result.type, pos);
+      if (v.type->kind == T::comptime_int && l.result.type->kind == T::comptime_int) {
+        // The type comes with a later break; an integer is the same in a register of any width.
+        l.integers.push_back({v.value.i, pos});
+        v = known_operand(make_int(types_.get(T::i64), v.value.i));
+      } else if (l.result.type->kind == T::comptime_int) {
+        if (!v.type->is_int())
+          fail(pos, "wse.csl.type.mismatch",
+               cat("expected an integer as at another break of this block, found ", text(v.type)));
+        for (const auto& [value, where] : l.integers)
+          coerce(known_operand(make_int(types_.comptime_int, value)), v.type, where);
+        l.result.type = v.type;
+      } else {
+        v = coerce(v, l.result.type, pos);
+      }
       v.temp = false;
       to_reg_at(v, l.result.r, pos);
       f.break_value = Operand();

@@ -51,6 +51,10 @@ const Source* Analyzer::load(const std::string& path, Pos pos, bool required) {
   if (!ok) {
     if (!required) return nullptr;
     if (path.front() == '<') {
+      if (path == "<kernels/fft/fft3d>" || path == "<kernels/fft/get_params>")
+        fail(pos, "wse.csl.module.library",
+             cat(path, " is not there: its parameters are in no public document"),
+             "<kernels/fft/fft3d_layout> lays the whole transform out");
       fail(pos, "wse.csl.module.library", cat("there is no library module ", path),
            did_you_mean(path, library_names()));
     }

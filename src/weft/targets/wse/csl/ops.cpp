@@ -159,6 +159,8 @@ TypeRef Analyzer::peer_type(Pos pos, const Operand& a, const Operand& b) {
       if (b.is_known() && fits(x, b.value.i)) return x;
       if (a.is_known() && fits(y, a.value.i)) return y;
     }
+    if (widens(x, y)) return y;
+    if (widens(y, x)) return x;
   }
   if (x->kind == T::pointer && y->kind == T::pointer) {
     Value probe;
@@ -176,8 +178,9 @@ TypeRef Analyzer::peer_type(Pos pos, const Operand& a, const Operand& b) {
   }
   fail(pos, "wse.csl.type.mismatch",
        cat("types ", text(x), " and ", text(y), " do not go together"),
-       number(x) && number(y)
-           ? "there is no implicit conversion between run-time numbers; use @as(T, value)"
+       number(x) && number(y) ? "a run-time number becomes one of another type by itself where "
+                                "that has all its values; "
+                                "otherwise use @as(T, value)"
        : number(x) != number(y) && (x->kind == T::bool_ || y->kind == T::bool_)
            ? cat("a bool is no number; @as(", text(x->kind == T::bool_ ? y : x),
                  ", value) makes 0 or 1 of it")

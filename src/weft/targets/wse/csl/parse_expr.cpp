@@ -225,6 +225,15 @@ Node* Parser::primary() {
       advance();
       return n;
     }
+    case Tok::k_extern: {
+      // Our structs have the layout that C gives them.
+      const bool is_union = spelled("union", 1);
+      if (!is_union && kind(1) != Tok::k_struct)
+        fail("wse.csl.parse.expression",
+             cat("expected struct or union after extern, found ", describe(kind(1))));
+      advance();
+      return struct_type(is_union ? std::uint16_t{kUnion} : std::uint16_t{0});
+    }
     case Tok::integer:
     case Tok::floating:
     case Tok::string:

@@ -68,13 +68,25 @@ Node* Parser::item() {
         fail("wse.csl.parse.form",
              cat(found(), " begins no declaration; a function is written: fn ",
                  names_.text(tokens_[at_ + 1].name), "(a: T) T { }"));
-      if (kind() == Tok::identifier && names_.text(token().name) == "pub")
-        fail("wse.csl.parse.item",
-             "there is no pub: all that a file declares can be reached through @import_module");
-      fail("wse.csl.parse.item",
-           cat("expected a declaration (const, var, param, fn, task, layout or comptime), found ",
-               found()));
+      refuse_item();
   }
+}
+
+/// What other languages, and CSL before 1.0, begin an item with.
+void Parser::refuse_item() {
+  static constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+      {"pub", "there is no pub: all that a file declares can be reached through @import_module"},
+      {"color", "a color is a value: const c: color = @get_color(3); or param c: color;"},
+      {"struct", "a struct type is a value: const P = struct { x: f32, y: f32 };"},
+      {"enum", "an enum is a value: const E = enum(u16) { A, B };"},
+      {"import", "a module is a value: const m = @import_module(\"file.csl\");"},
+      {"asm",
+       "inline assembly is not there: the machine's instructions are in no public document"}};
+  for (const auto& [word, here] : kElsewhere)
+    if (found() == cat("\"", word, "\"")) fail("wse.csl.parse.item", std::string(here));
+  fail("wse.csl.parse.item",
+       cat("expected a declaration (const, var, param, fn, task, layout or comptime), found ",
+           found()));
 }
 
 Node* Parser::function(std::uint16_t flags) {
@@ -196,6 +208,9 @@ void Parser::recover_statement(std::size_t before) {
 Node* Parser::statement() {
   Depth depth(*this);
   bool needs_semicolon = true;
+  if (spelled("asm") && (kind(1) == Tok::l_paren || spelled("volatile", 1)))
+    fail("wse.csl.parse.form",
+         "inline assembly is not there: the machine's instructions are in no public document");
   Node* n = statement_body(needs_semicolon, Place::statement);
   if (n->kind == Kind::ident && kind() == Tok::identifier)
     fail("wse.csl.parse.form",

@@ -148,6 +148,7 @@ class Parser {
 
   // ---- items ----
   Node* item();
+  [[noreturn]] void refuse_item();
   Node* function(std::uint16_t flags);
   void attributes(Node* n);
   Node* variable();

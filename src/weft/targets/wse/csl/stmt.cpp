@@ -58,6 +58,10 @@ Flow Analyzer::exec_inner(Node* node) {
         expression_flow_ = Flow::normal;
         return f == Flow::normal ? Flow::ended : f;
       }
+      if (node->kind == Kind::builtin && v.type && v.type->is_dsd())
+        warn(node->pos, "wse.csl.dsd.unused",
+             cat("@", name(node->name), " returns a new descriptor and changes none: write d = @",
+                 name(node->name), "(d, ...);"));
       return Flow::normal;
     }
   }
@@ -163,6 +167,7 @@ Flow Analyzer::exec_var(Node* node) {
   if (!type) fail(pos, "wse.csl.var.type", cat("\"", name(node->name), "\" has no value"));
   Place p;
   p.type = type;
+  is_const |= type->kind == T::range;  // bounds are values; another range needs another name
   p.is_const = is_const;
   if (is_const && v.is_known()) {
     p.kind = Place::value;

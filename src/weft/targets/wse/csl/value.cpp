@@ -39,6 +39,32 @@ double cb16_to_double(std::uint32_t bits) {
   return bits & 0x8000u ? -v : v;
 }
 
+int fraction_bits(TypeRef type) {
+  switch (type->kind) {
+    case T::f16: return 10;
+    case T::bf16: return 7;
+    case T::cb16: return 9;
+    default: return 23;
+  }
+}
+
+// NaNs keep their sign and fraction, so that bits are the same after @bitcast there and back.
+std::uint32_t nan_bits(TypeRef type, double value) {
+  const int fraction = fraction_bits(type), width = type->kind == T::f32 ? 32 : 16;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  const auto exponent = ((std::uint64_t{1} << (width - 1)) - 1) >> fraction << fraction;
+  const auto low = bits >> (52 - fraction) & ((std::uint64_t{1} << fraction) - 1);
+  const auto quiet = std::uint64_t{low == 0} << (fraction - 1);
+  return static_cast<std::uint32_t>(bits >> 63 << (width - 1) | exponent | low | quiet);
+}
+
+double nan_value(TypeRef type, std::uint32_t bits) {
+  const int fraction = fraction_bits(type), width = type->kind == T::f32 ? 32 : 16;
+  const std::uint64_t low = bits & ((std::uint64_t{1} << fraction) - 1);
+  return std::bit_cast<double>(std::uint64_t{bits >> (width - 1) & 1} << 63 |
+                               std::uint64_t{0x7ff} << 52 | low << (52 - fraction));
+}
+
 }  // namespace
 
 Aggregate& mutable_aggregate(Value& v) {
@@ -55,6 +81,7 @@ Aggregate& mutable_aggregate(Value& v) {
 }
 
 std::uint32_t float_bits(TypeRef type, double value) {
+  if (std::isnan(value)) return nan_bits(type, value);
   switch (type->kind) {
     case T::f16: return double_to_half(value);
     case T::bf16: return double_to_bfloat(value);
@@ -64,12 +91,14 @@ std::uint32_t float_bits(TypeRef type, double value) {
 }
 
 double float_from_bits(TypeRef type, std::uint32_t bits) {
+  double value = 0;
   switch (type->kind) {
-    case T::f16: return half_to_float(static_cast<std::uint16_t>(bits));
-    case T::bf16: return bfloat_to_float(static_cast<std::uint16_t>(bits));
-    case T::cb16: return cb16_to_double(bits);
-    default: return std::bit_cast<float>(bits);
+    case T::f16: value = half_to_float(static_cast<std::uint16_t>(bits)); break;
+    case T::bf16: value = bfloat_to_float(static_cast<std::uint16_t>(bits)); break;
+    case T::cb16: value = cb16_to_double(bits); break;
+    default: value = std::bit_cast<float>(bits);
   }
+  return std::isnan(value) ? nan_value(type, bits) : value;
 }
 
 double round_to(TypeRef type, double value) {
