@@ -50,7 +50,9 @@ def gradients(f, g, *tensors):
     return out.data, *(t.grad.data for t in given)
 
 
-@pytest.mark.parametrize("dtype,places", [("float32", 1e-4), ("float64", 1e-12), ("bfloat16", 3e-2)])
+@pytest.mark.parametrize(
+    "dtype,places", [("float32", 1e-4), ("float64", 1e-12), ("bfloat16", 3e-2)]
+)
 @pytest.mark.parametrize("seed", range(12))
 def test_convolutions_and_their_gradients(dtype, places, seed):
     some, rng = geometry(random.Random(seed)), np.random.default_rng(seed)
@@ -87,7 +89,11 @@ def test_what_is_fused_goes_along_memory():
 
     g = weft.compile(f)
     want = f(*map(weft.asarray, (x, y, c)))
-    for a, b in ((last(x), last(y)), (last(x), weft.asarray(y)), (weft.asarray(x).permute((3, 2, 1, 0)).copy().permute((3, 2, 1, 0)), last(y))):
+    for a, b in (
+        (last(x), last(y)),
+        (last(x), weft.asarray(y)),
+        (weft.asarray(x).permute((3, 2, 1, 0)).copy().permute((3, 2, 1, 0)), last(y)),
+    ):
         for got, w in zip(g(a, b, weft.asarray(c)), want, strict=True):
             np.testing.assert_allclose(got.numpy(), w.numpy(), rtol=1e-10, atol=1e-12)
     found = g(last(x), last(y), weft.asarray(c))

@@ -163,8 +163,8 @@ void depthwise_weight(const Sizes& s, const T* g, const T* x, T* weight) {
         for (I j = 0; j < s.kw; ++j) {
           const auto [first, last] = s.results(j);
           products(from + s.column(first, j) * s.c, g + (row * s.ow + first) * s.c + channel,
-                   weight + (i * s.kw + j) * s.c + channel, count, last - first,
-                   s.stride[1] * s.c, s.c);
+                   weight + (i * s.kw + j) * s.c + channel, count, last - first, s.stride[1] * s.c,
+                   s.c);
         }
       }
   });
@@ -368,8 +368,8 @@ NDArray result(const NDArray& x, const NDArray& weight, const Conv& conv, const 
   return named(out);
 }
 
-NDArray image_gradient(const NDArray& g, const NDArray& weight, const Conv& conv,
-                          const Window& w, std::int64_t h, std::int64_t width) {
+NDArray image_gradient(const NDArray& g, const NDArray& weight, const Conv& conv, const Window& w,
+                       std::int64_t h, std::int64_t width) {
   if (narrow(g)) {
     return widened(g, weight, [&](const NDArray& a, const NDArray& b) {
       return image_gradient(a, b, conv, w, h, width);
@@ -386,16 +386,15 @@ NDArray image_gradient(const NDArray& g, const NDArray& weight, const Conv& conv
 }
 
 NDArray weight_gradient(const NDArray& g, const NDArray& x, const Dims& shape, const Conv& conv,
-                           const Window& w) {
+                        const Window& w) {
   if (narrow(g)) {
     return widened(g, x, [&](const NDArray& a, const NDArray& b) {
       return weight_gradient(a, b, shape, conv, w);
     });
   }
   const Sizes s(x.shape(), shape, conv, w);
-  const NDArray out =
-      s.depthwise() ? empty_like(g, Dims{s.kh, s.kw, 1, s.c})
-                    : empty_like(g, Dims{s.o, s.kh, s.kw, s.cg});
+  const NDArray out = s.depthwise() ? empty_like(g, Dims{s.kh, s.kw, 1, s.c})
+                                    : empty_like(g, Dims{s.o, s.kh, s.kw, s.cg});
   if (out.size() == 0) return named_weights(s, out);
   typed(laid(g), laid(x), out, [&](auto* a, auto* b, auto* to) {
     s.depthwise() ? depthwise_weight(s, a, b, to) : backward_weight(s, a, b, to);
