@@ -12,7 +12,8 @@ if not _version.COMPILES:
 
 import weft  # noqa: E402
 from weft import _core  # noqa: E402
-from weft.torch import rules  # noqa: E402
+from torch import nn  # noqa: E402
+from weft.torch import _backend, rules, whole  # noqa: E402
 
 rules.load()
 DEVICES = [d for d in ("cpu", "opencl:0") if d in [w.name for w in weft.devices() if w.available]]
@@ -72,3 +73,69 @@ def test_gradients_of_another_shape_are_refused():
     with weft.enable_grad(), pytest.raises(weft.Error) as refusal:
         _core._convolution_gradients(g, x, w, True, True, (1, 1), (0, 0), (1, 1), False, (0, 0), 1)
     assert refusal.value.code == "array.conv2d.shape" and "has shape" in str(refusal.value)
+
+
+def _net(strided):
+    layers = [
+        nn.Conv2d(3, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(16, 16, 3, 1, 1, groups=16),
+        nn.Hardswish(), nn.Conv2d(16, 24, 1), nn.AvgPool2d(2), nn.Conv2d(24, 8, (3, 2), strided, dilation=(1, 2)), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(32, 5),
+    ]  # fmt: skip
+    return nn.Sequential(*layers).double()
+
+
+@pytest.mark.parametrize("strided", [1, 2])
+@pytest.mark.parametrize("training", [False, True])
+def test_images_with_their_channels_last(monkeypatch, training, strided):
+    """Results, gradients, buffers and strides are eager's in the first call and in later ones, whichever order images have inside."""
+    monkeypatch.setattr(whole, "fastest", lambda seconds: len(seconds) - 1)
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    model, made = _net(strided).train(training), []
+    start = {k: v.clone() for k, v in model.state_dict().items()}
+    images = [torch.randn(3, 3, 33, 35, dtype=torch.float64) for _ in range(3)]
+
+    def steps(f):
+        model.load_state_dict(start)
+        found = []
+        for x in images:
+            x = x.clone().requires_grad_(training)
+            y = f(x)
+            found.append(y.detach())
+            if training:
+                model.zero_grad()
+                y.square().sum().backward()
+                found += [x.grad, *(p.grad.clone() for p in model.parameters())]
+        return found + [b.clone() for b in model.buffers()]
+
+    want = steps(model)
+    before = _backend.watch(made)
+    try:
+        for _ in range(2):  # the second time by what the first one left on disk
+            torch._dynamo.reset()
+            for g, w in zip(steps(torch.compile(model, backend="weft")), want, strict=True):
+                torch.testing.assert_close(g, w, check_stride=True)
+    finally:
+        _backend.watch(before)
+    forward = [p for p in made if p.graph.layout is not None]
+    assert len(forward) == 2 and all(p.graph.layout.last and not p.faults for p in forward)
+
+
+def test_memory_is_read_with_torchs_strides():
+    """as_strided and views of another type read memory: what weft laid out in another way is laid out as torch has it before."""
+    conv = nn.Conv2d(4, 6, 1).to(memory_format=torch.channels_last)
+
+    def f(x):
+        y = conv(x)
+        return y.as_strided((5, 7), (3, 2), 1) * 2, y.permute(0, 2, 3, 1).view(torch.int32) + 1
+
+    x = torch.randn(2, 4, 5, 3).to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        g = torch.compile(f, backend="weft", options={"prefer": "weft"})
+        for _ in range(2):
+            for a, b in zip(g(x), f(x), strict=True):
+                if a.dtype.is_floating_point:
+                    torch.testing.assert_close(a, b)
+                else:  # bits of floats that differ in their last places
+                    torch.testing.assert_close(
+                        (a - 1).view(torch.float32), (b - 1).view(torch.float32)
+                    )

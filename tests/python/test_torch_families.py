@@ -385,6 +385,25 @@ def test_nan_and_infinity(name):
     assert wt.explain(f, x, options=WEFT).share == 1.0
 
 
+ENDS = dict(
+    gelu=F.gelu, gelu_tanh=lambda x: F.gelu(x, approximate="tanh"), silu=F.silu, mish=F.mish, softplus=F.softplus, elu=F.elu, celu=F.celu, selu=F.selu,
+    hardswish=F.hardswish, hardsigmoid=F.hardsigmoid, logsigmoid=F.logsigmoid, tanhshrink=F.tanhshrink, softsign=F.softsign, relu6=F.relu6,
+    lgamma=torch.lgamma, digamma=torch.digamma, erfinv=torch.erfinv, sinc=torch.sinc, logit=torch.logit, log_ndtr=torch.special.log_ndtr,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ENDS)
+def test_ends_of_the_range(name, dtype):
+    f = ENDS[name]
+    big, small = torch.finfo(dtype).max, torch.finfo(dtype).tiny
+    x = [-INF, INF, NAN, 0.0, -0.0, big, -big, big / 4, -big / 4, small, -small, small / 8, -small / 8, -1e-25, 1e-25, 20.0, -20.0, 89.0, -104.0]  # fmt: skip
+    x = torch.tensor(x, dtype=dtype)
+    g = torch.compile(f, backend="weft", options=WEFT)
+    for _ in range(2):
+        torch.testing.assert_close(g(x), f(x), equal_nan=True)
+
+
 def test_powers_of_zeros_and_infinities():
     x = torch.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 2.0, -2.0])
     f = lambda x: [x**p for p in (0.5, -0.5, 0, 1, 2, 3, -1, -2, 1.5)]  # noqa: E731

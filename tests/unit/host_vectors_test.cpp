@@ -196,5 +196,29 @@ TYPED_TEST(Vectors, TwoAndFourRowsByAMatrix) {
   }
 }
 
+TYPED_TEST(Vectors, ProductsOfElements) {
+  using T = TypeParam;
+  for (const Level& level : levels_that_run()) {
+    const auto fn = level.get<ProductsFn>(VectorKernel::products, this->kElem);
+    for (const I m : {1, 3, 8, 17, 32, 67, 96, 133}) {
+      for (const I k : {0, 1, 3, 7}) {
+        for (const auto& [as, xs] : {std::pair<I, I>{m + 1, m + 3}, {0, m}, {m, 0}}) {
+          const std::vector<T> a = drawn<T>(k * as + m, 10), x = drawn<T>(k * xs + m, 11);
+          std::vector<T> y = drawn<T>(m + 2, 12);
+          const std::vector<T> before = y;
+          fn(a.data(), x.data(), y.data(), m, k, as, xs);
+          for (I i = 0; i < m + 2; ++i) {
+            double want = static_cast<double>(before[static_cast<std::size_t>(i)]);
+            for (I p = 0; i < m && p < k; ++p)
+              want += static_cast<double>(a[static_cast<std::size_t>(p * as + i)]) *
+                      static_cast<double>(x[static_cast<std::size_t>(p * xs + i)]);
+            near(y[static_cast<std::size_t>(i)], want, static_cast<double>(k), level.name);
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace weft

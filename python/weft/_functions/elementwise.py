@@ -261,7 +261,8 @@ def lgamma(x):
     p = plain(x)
     left = p < 0.5
     right = _lgamma_right(weft.where(left, 1.0 - x, x))
-    turned = weft.sin(math.pi * (x - weft.floor(p)))
+    # From the nearest whole number: what is left of a small negative number keeps its digits.
+    turned = weft.sin(math.pi * (x - weft.round(p)))
     pole = (p <= 0) & (p == weft.floor(p))
     mirror = math.log(math.pi) - weft.log(weft.abs(weft.where(left & ~pole, turned, 1.0)))
     out = weft.where(left, mirror - right, right)
@@ -282,7 +283,7 @@ def digamma(x):
     terms = tuple(b / (2 * k + 2) for k, b in enumerate(_BERNOULLI))
     right = weft.log(lifted) - 0.5 / lifted - _series(lifted, terms) / (lifted * lifted) - shift
     pole = (p < 0) & (p == weft.floor(p))
-    turn = math.pi * (x - weft.floor(p))
+    turn = math.pi * (x - weft.round(p))
     own = left & (weft.sin(plain(turn)) != 0)
     angle = weft.where(own, turn, 1.0)
     out = weft.where(left, right - math.pi * weft.cos(angle) / weft.sin(angle), right)

@@ -62,7 +62,7 @@ def _power(x, s):
 def _trigamma(x):
     """By reflection below 1/2, and a series of 1 / x beyond 6."""
     left = plain(x) < 0.5
-    root = weft.sin(weft.where(left, x - weft.floor(plain(x)), 0.5) * math.pi)
+    root = weft.sin(weft.where(left, x - weft.round(plain(x)), 0.5) * math.pi)
     turned = weft.where(left, 1.0 - x, x)
     total = sum(1.0 / ((turned + float(k)) * (turned + float(k))) for k in range(10))
     far = turned + 10.0

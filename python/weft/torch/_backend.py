@@ -13,11 +13,12 @@ from .._errors import error as _error
 from . import _graphs, rules
 from .decompositions import decompositions
 from .graph import HandedBack, has_symbols, lower
+from .layouts import lay_out_images
 from .linears import join_linears
 from .mutation import changed_inputs, write_in_place
 from .partition import partition
 from .parts import join_parts
-from .program import Program
+from .program import Program, fixed, same_layout
 
 _MOST_SIZES = 16  # combinations of sizes that one dynamic graph is compiled for
 _watchers = threading.local()
@@ -121,12 +122,15 @@ def _device_of(module):
     return device
 
 
-def _program(module, options, inputs=None):
+def _program(module, options, returned, inputs=None):
     device = _device_of(module)
     graph = lower(module, inputs)
+    graph.returned = returned
     write_in_place(graph)
     join_linears(graph)
     join_parts(graph)
+    if options.prefer == "fastest" and options.weft_device is None:
+        lay_out_images(graph)
     program = Program(graph, partition(graph, device), device, options)
     _notice(program, options)
     if not _graphs.supported(device):
@@ -150,9 +154,21 @@ def _through_torch(module, reason, options):
     handed = HandedOver(module, reason)
     _notice(handed, options)
 
+    fakes = [n.meta.get("val") for n in module.graph.nodes if n.op == "placeholder"]
+    fakes = [] if has_symbols(module) else fakes
+
     def run(args):
         given = list(args)
         args.clear()
+        for i, fake in enumerate(
+            fakes
+        ):  # what another graph saved for this one may have other strides
+            if (
+                isinstance(fake, torch.Tensor)
+                and fake.layout is torch.strided
+                and not same_layout(given[i], fake)
+            ):
+                given[i] = fixed(given[i], fake)
         return module(*given)
 
     return _boxed(run)
@@ -190,20 +206,26 @@ class Dynamic:
                 "more", _through_torch(self.module, reason, self.options)
             )
         try:
-            run = _program(self.module, self.options, args)
+            run = _program(self.module, self.options, None, args)
         except HandedBack as reason:
             run = _through_torch(self.module, str(reason), self.options)
         self.programs[key] = run
         return run
 
 
-def _compile_graph(module, options):
+def _returned():
+    """How many outputs of the forward graph that torch compiles now reach the user; None where that is not known."""
+    context = torch._guards.TracingContext.try_get()
+    return getattr(getattr(context, "fw_metadata", None), "num_forward", None)
+
+
+def _compile_graph(module, options, returned=None):
     rules.load()
     try:
         if has_symbols(module):
             _device_of(module)
             return _boxed(Dynamic(module, options))
-        return _boxed(_program(module, options))
+        return _boxed(_program(module, options, returned))
     except HandedBack as reason:
         return _through_torch(module, str(reason), options)
 
@@ -249,9 +271,12 @@ def backend(module, example_inputs, **arguments):
     def compile_graph(module, example_inputs):
         return _compile_graph(module, options)
 
+    def compile_forward(module, example_inputs):
+        return _compile_graph(module, options, _returned())
+
     _lay_out_masks(module)
     compiled = aot_autograd(
-        fw_compiler=compile_graph,
+        fw_compiler=compile_forward,
         bw_compiler=compile_graph,
         inference_compiler=compile_graph,
         decompositions=decompositions(),

@@ -9,6 +9,7 @@ import dataclasses
 import torch
 
 from ._backend import HandedOver, backend, watch
+from .layouts import LAY_OUT
 from .mutation import COPY
 
 
@@ -51,8 +52,8 @@ class Report:
         for op in program.graph.folded:
             self.rows.append(Row(number, [op.name], "once", True, "", {}))
         for step in program.steps:
-            if all(op.name == COPY for op in step.unit.ops):
-                continue  # what torch does around a graph: arguments get their new values
+            if all(op.name in (COPY, LAY_OUT) for op in step.unit.ops):
+                continue  # arguments get their new values, images another order: no operators of the graph
             names = [op.name for op in step.unit.ops]
             self.rows.append(Row(number, names, step.where, step.able, step.reason, step.seconds))
 

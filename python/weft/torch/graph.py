@@ -57,6 +57,10 @@ class Graph:
     def __init__(self):
         self.inputs, self.ops, self.outputs = [], [], []
         self.folded = []  # operators computed once
+        self.returned = (
+            None  # so many outputs reach the user, the others the backward graph; None: all
+        )
+        self.layout = None  # the order of images (layouts.py), where there is a choice
 
 
 def values_in(structure):

@@ -101,11 +101,17 @@ def _view_as_complex(t):
 _DIRECT["aten.view_as_complex.default"] = _view_as_complex
 
 
+#: Operators that read memory, not elements: other strides would give another result.
+_OF_MEMORY = (
+    "aten.as_strided.default", "aten.as_strided_copy.default", "aten.as_strided_scatter.default", "aten.view.dtype"
+)  # fmt: skip
+
+
 def torch_function(op):
     """What computes an operator on torch."""
     function = _DIRECT.get(op.name) or getattr(op.target, "_op", op.target)
     drawn = torch.Tag.nondeterministic_seeded in getattr(op.target, "tags", ())
-    return _as_laid_out(function, op) if drawn else function
+    return _as_laid_out(function, op) if drawn or op.name in _OF_MEMORY else function
 
 
 def _as_laid_out(function, op):
@@ -189,6 +195,7 @@ class Program:
         self.run = self.like = None
         self.code = ""
         self.fixes = {}  # number of an output -> "copy"
+        self.later = []  # strides of the results of later calls, where these were looked at
         self.faults = []  # what raised beside the steps, as texts: explain shows them
 
     def __call__(self, args):
@@ -271,9 +278,24 @@ class Program:
         if compare:
             settle(self, trial.given)
             remembered.keep(self)
+            outputs = self._as_later(outputs)
         self.code, self.run = write(self)
         args.clear()
         return outputs
+
+    def _as_later(self, outputs):
+        """Results of the first call with the strides of later ones, to which the backward graph is fitted."""
+        if not self.later:
+            return outputs
+        return [
+            t if not isinstance(t, torch.Tensor) or s is None or t.stride() == s or self._reaches_user(i)
+            else torch.empty_strided(t.shape, s, dtype=t.dtype, device=t.device).copy_(t)
+            for i, (t, s) in enumerate(zip(outputs, self.later))
+        ]  # fmt: skip
+
+    def _reaches_user(self, number):
+        """Whether the strides of a result are seen: those of what the backward graph reads are not."""
+        return self.graph.returned is None or number < self.graph.returned
 
     def protect(self, found, given):
         """Marks results whose strides differ from torch's, and those that share memory where torch's do not."""
@@ -288,7 +310,7 @@ class Program:
             if not isinstance(v, Value) or not isinstance(t, torch.Tensor):
                 continue  # a token, which orders effects, is None in a call
             span, fake = _span(t), v.fake
-            wrong = v.constant is not None or not same_layout(t, fake)
+            wrong = v.constant is not None or (self._reaches_user(i) and not same_layout(t, fake))
             for other, theirs in taken:
                 shared = theirs is not None and _shares(fake, theirs)
                 wrong = wrong or (_overlap(span, other) and not shared)

@@ -53,7 +53,7 @@ def recall(program):
     if content is None:
         return False
     try:
-        rows = json.loads(content)
+        last, rows = json.loads(content)
         found = [
             (str(where), bool(able), str(reason), {side: Cost(float(h), float(d)) for side, (h, d) in costs.items() if side in SIDES})
             for where, able, reason, costs in rows
@@ -62,6 +62,8 @@ def recall(program):
         return False
     if len(found) != len(program.steps):
         return False
+    if program.graph.layout:
+        program.graph.layout.last = bool(last)
     for step, (where, able, reason, costs) in zip(program.steps, found):
         step.costs = costs
         if step.where == "weft" and where == "torch":
@@ -75,7 +77,8 @@ def keep(program):
         (step.where, step.able, step.reason, {side: (c.host, c.device) for side, c in step.costs.items()})
         for step in program.steps
     ]  # fmt: skip
+    last = program.graph.layout is not None and program.graph.layout.last
     try:
-        _core._store_cached(key_of(program), json.dumps(rows).encode())
+        _core._store_cached(key_of(program), json.dumps([last, rows]).encode())
     except weft.Error:
         pass  # a full or foreign disk: the next process measures again

@@ -18,7 +18,7 @@ _MOST = 4  # choices that are compared
 
 def _may_repeat(program):
     """Whether a call has no effects but on the inputs it changes: operators of others may have any."""
-    return all(op.name.startswith(("aten.", "prims.")) for op in program.graph.ops)
+    return all(op.name.startswith(("aten.", "prims.", "weft.")) for op in program.graph.ops)
 
 
 def _own_copies(program, given):
@@ -36,22 +36,32 @@ def _note(program, raised):
         program.faults.append(f"comparison of whole programs: {refusal(raised)}")
 
 
-def _trial(program, choice, given):
-    """(fixes, function) of the program with this choice."""
+def _written(program):
+    """A function of the program as its steps are set."""
     from .codegen import write
 
+    return write(program)[1]
+
+
+def _trial(program, choice, given):
+    """(fixes, strides of the results, function) of the program with this choice."""
     apply(program.steps, choice)
     program.fixes = {}
-    program.protect(write(program)[1](list(given)), given)
-    return program.fixes, write(program)[1]
+    found = _written(program)(list(given))
+    program.protect(found, given)
+    strides = [
+        v.fake.stride() if i in program.fixes else t.stride() if isinstance(t, torch.Tensor) else None
+        for i, (t, v) in enumerate(zip(found, program.graph.outputs))
+    ]  # fmt: skip
+    return program.fixes, strides, _written(program)
 
 
 def settle(program, given):
-    """Sets the sides of all steps, and which results are copied. given: the arguments of a call."""
+    """Sets the sides of all steps, which results are copied, and in which order images lie. given: the arguments of a call."""
     home, graphs = program.home, program.options.graphs
     choices = candidates(program.steps, home, graphs)
-    before = program.fixes
-    if len(choices) < 2 or not _may_repeat(program):
+    before, layout = program.fixes, program.graph.layout
+    if not _may_repeat(program) or (len(choices) < 2 and layout is None):
         return apply(program.steps, choices[0])
     plain = min(choices, key=lambda choice: choice.count("weft"))
     some = choices[:_MOST] if plain in choices[:_MOST] else [*choices[: _MOST - 1], plain]
@@ -59,14 +69,42 @@ def settle(program, given):
         try:
             own = _own_copies(program, given)
             tried = [_trial(program, choice, own) for choice in some]
-            seconds = measure_whole([run for _, run in tried], own, home, graphs)
+            best = fastest(measure_whole([run for *_, run in tried], own, home, graphs))
+            found = some[best], tried[best]
+            if layout is not None:
+                found = _with_images_turned(program, found, some, own)
         except Exception as raised:  # the sum of steps does as well
             _note(program, raised)
             program.fixes = before
+            if layout is not None:
+                layout.last = False
             return apply(program.steps, choices[0])
-    best = fastest(seconds)
-    apply(program.steps, some[best])
-    program.fixes = tried[best][0]
+    apply(program.steps, found[0])
+    program.fixes, program.later, _ = found[1]
+
+
+def _in_order(layout, last, run):
+    """The function with images in that order."""
+
+    def call(args):
+        layout.last = last
+        return run(args)
+
+    return call
+
+
+def _with_images_turned(program, found, choices, given):
+    """The best choice with what _trial gave for it, or a faster one with the channels of images last. Sets the order."""
+    layout = program.graph.layout
+    all_weft = ["weft" if "weft" in step.costs else "torch" for step in program.steps if step.costs]
+    some = list({tuple(c): c for c in [found[0], all_weft, *choices]}.values())[:_MOST]
+    layout.last = True
+    tried = [_trial(program, choice, given) for choice in some]
+    runs = [_in_order(layout, True, run) for *_, run in tried]
+    runs.insert(0, _in_order(layout, False, found[1][2]))
+    at = fastest(measure_whole(runs, given, program.home, program.options.graphs))
+    layout.last = at > 0
+    return (some[at - 1], tried[at - 1]) if at else found
 
 
 def for_recording(program, given):
@@ -77,7 +115,7 @@ def for_recording(program, given):
     choice = candidates(program.steps, program.home, True)[0]
     try:
         with as_later_calls(), KeptNumbers(program.graph.ops, program.home):
-            return _trial(program, choice, _own_copies(program, given))[1]
+            return _trial(program, choice, _own_copies(program, given))[2]
     except Exception as raised:
         _note(program, raised)
         return None

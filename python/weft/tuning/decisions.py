@@ -9,8 +9,6 @@ import time
 import warnings
 from typing import Any
 
-import numpy as np
-
 import weft
 from weft import _core
 from weft._errors import error
@@ -62,6 +60,8 @@ def _arrays(results):
 
 def _differs(results, expected):
     """Whether results are others than rounding in another order explains."""
+    import numpy as np
+
     for (kind, got), (_, want) in zip(results, expected):
         limit = _LIMITS.get(kind)
         if limit is None and not kind.startswith(("float8", "complex")):

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building, checking and timing one candidate on a device."""
 
-import numpy as np
-
 import weft
 from weft import _core
 from weft._errors import error
@@ -40,6 +38,8 @@ class Measurer:
     """Fixed random inputs of one function, their results by the untuned program, and the device."""
 
     def __init__(self, program, name, target, device, seed, arguments=None):
+        import numpy as np
+
         self._target, self._name = target, name
         self.device = weft.device(device or target)
         plan = weft.build(program, target="cpu", tuned=False).plan(name)
@@ -87,6 +87,8 @@ class Measurer:
         self._expected = self._results(module, weft.device("cpu"))[1]
 
     def _arrays(self, device):
+        import numpy as np
+
         out = []
         for data, kind in self._inputs:
             if kind is None:
@@ -108,6 +110,8 @@ class Measurer:
 
     def wrong(self, results):
         """The largest relative difference beyond what rounding explains; 0: none."""
+        import numpy as np
+
         kinds = [kind for (_, kind), written in zip(self._inputs, self._written) if written]
         for got, want, kind in zip(results, self._expected, kinds):
             if kind in _LIMITS:

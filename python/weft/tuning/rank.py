@@ -9,8 +9,6 @@ from it; another one, whether a candidate failed. Where the model knows nothing,
 import itertools
 import math
 
-import numpy as np
-
 import weft
 from weft import _core
 
@@ -73,6 +71,8 @@ class Ranking:
     """Fitted to trials; `seconds(decisions, schedule)` estimates one that was not measured."""
 
     def __init__(self, trials, model=None):
+        import numpy as np
+
         self._model = model
         self._names = sorted({name for t in trials for name in t.decisions["knobs"]})
         self._fitted = sum(1 for t in trials if t.seconds) >= LEAST
@@ -102,6 +102,8 @@ class Ranking:
 
     def seconds(self, decisions, schedule=None):
         """The estimate, in seconds."""
+        import numpy as np
+
         expected = self._model.of_schedule(schedule) if self._model and schedule else None
         if not self._fitted:
             return expected or 1.0
@@ -113,6 +115,8 @@ class Ranking:
 
 def _fitted(z, y):
     """(weights, constant). As many unknowns as rows, not as many as features."""
+    import numpy as np
+
     middle = y.mean()
     gram = z @ z.T + _RIDGE * z.shape[1] * np.eye(len(z))
     return z.T @ np.linalg.solve(gram, y - middle), middle

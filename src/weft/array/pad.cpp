@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "weft/array/collapse.h"
 #include "weft/array/nest.h"
 #include "weft/array/strided_copy.h"
 #include "weft/runtime/pool.h"
@@ -41,6 +42,13 @@ Line line_of(const NDArray& x, std::span<const std::pair<std::int64_t, std::int6
 NDArray pad(const NDArray& x, std::span<const std::pair<std::int64_t, std::int64_t>> widths,
             const Scalar& value) {
   using I = std::int64_t;
+  std::vector<int> order;
+  const Arg only(x);
+  if (x.on_host() && shared_order(x.shape(), &only, 1, order)) {  // along memory
+    std::vector<std::pair<I, I>> turned;
+    for (int axis : order) turned.push_back(widths[static_cast<std::size_t>(axis)]);
+    return pad(x.permute(order), turned, value).permute(inverse_order(order));
+  }
   Dims shape = x.shape();
   for (int i = 0; i < x.ndim(); ++i) {
     const auto [before, after] = widths[static_cast<std::size_t>(i)];

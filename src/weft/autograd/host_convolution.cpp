@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "weft/autograd/host_depthwise.h"
+#include "weft/autograd/host_last_convolution.h"
 #include "weft/host/copy_kernels.h"
 #include "weft/host/gemm.h"
 #include "weft/host/kernels.h"
@@ -503,6 +504,7 @@ bool host_has_convolution(const NDArray& x, const NDArray& weight) {
 NDArray host_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, const Window& w) {
   const Geometry s(x.shape(), weight.shape(), conv, w);
   const bool pairs = by_pairs(s, x.elem());
+  if (!pairs && is_channels_last(x)) return last_conv2d(x, weight, conv, w);
   if (narrow(x) && !pairs) {
     return widened(x, weight,
                    [&](const NDArray& a, const NDArray& b) { return host_conv2d(a, b, conv, w); });
@@ -521,6 +523,7 @@ NDArray host_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
   const Dims shape{g.shape()[0], weight.shape()[1] * conv.groups, h, width};
   const Geometry s(shape, weight.shape(), conv, w);
   const bool pairs = turns(s) && !s.by_planes() && by_pairs(turned(s), g.elem());
+  if (!pairs && is_channels_last(g)) return last_conv2d_input(g, weight, conv, w, h, width);
   if (narrow(g) && !pairs) {
     return widened(g, weight, [&](const NDArray& a, const NDArray& b) {
       return host_conv2d_input(a, b, conv, w, h, width);
@@ -537,6 +540,8 @@ NDArray host_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
 
 NDArray host_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape, const Conv& conv,
                            const Window& w) {
+  if (g.size() > 0 && (is_channels_last(x) || is_channels_last(g)))
+    return last_conv2d_weight(g, x, shape, conv, w);
   if (narrow(g)) {
     return widened(g, x, [&](const NDArray& a, const NDArray& b) {
       return host_conv2d_weight(a, b, shape, conv, w);

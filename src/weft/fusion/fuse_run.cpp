@@ -90,20 +90,80 @@ Dims compact_steps(const Dims& shape, std::uint64_t mask) {
 }
 }  // namespace
 
-/// `kernel`: all but the operands' steps. `out`: compact.
+namespace {
+/// The order of axes in which the operands of that shape lie, with or without gaps, where it is one
+/// and not row-major; else empty.
+std::vector<int> order_of(Operands arrays, const Dims& shape) {
+  std::vector<int> order;
+  for (const NDArray* a : arrays) {
+    if (!(a->shape() == shape) || a->size() == 1) continue;
+    const Dims& steps = a->strides();
+    std::vector<int> own, longer;
+    for (int i = 0; i < shape.size(); ++i) {
+      own.push_back(i);
+      if (shape[i] > 1) longer.push_back(i);
+    }
+    if (std::any_of(longer.begin(), longer.end(), [&](int i) { return steps[i] == 0; })) continue;
+    std::stable_sort(longer.begin(), longer.end(),
+                     [&](int i, int j) { return std::abs(steps[i]) > std::abs(steps[j]); });
+    auto next = longer.begin();  // axes of one element stay where they are
+    for (int& axis : own)
+      if (shape[axis] > 1) axis = *next++;
+    if (std::is_sorted(own.begin(), own.end()) || (!order.empty() && order != own)) return {};
+    order = std::move(own);
+  }
+  return order;
+}
+
+/// Whether a value of a kernel has an element for each position of its shape.
+bool is_whole(const Lazy& x, const Dims& shape) {
+  return x->kind != LazyKind::reduce && x.shape() == shape;
+}
+
+Dims in_order(const Dims& dims, const std::vector<int>& order) {
+  Dims out = dims;
+  for (std::size_t i = 0; i < order.size(); ++i) out[static_cast<int>(i)] = dims[order[i]];
+  return out;
+}
+
+/// An unset array whose axes lie in memory in that order; empty: row-major.
+NDArray empty_in_order(const Ref<Device>& device, Elem elem, const Dims& shape,
+                       const std::vector<int>& order) {
+  const NDArray out = NDArray::empty(device, elem, in_order(shape, order));
+  return order.empty() ? out : out.permute(inverse_order(order));
+}
+
+/// The axes of a kernel, in the order that results take from their operands.
+void put_in_order(fuse::HostKernel& kernel, const std::vector<int>& order) {
+  if (order.empty()) return;
+  std::uint64_t mask = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) mask |= (kernel.mask >> order[i] & 1) << i;
+  kernel.mask = mask;
+  kernel.shape = in_order(kernel.shape, order);
+  for (Dims& steps : kernel.out_steps) steps = in_order(steps, order);
+  for (Dims& steps : kernel.steps) steps = in_order(steps, order);
+}
+}  // namespace
+
+/// `kernel`: all but the operands' steps. `out`: those of the kernel's shape as order_of says, the
+/// others compact.
 void FusedPlan::Impl::run_on_host(Step& s, fuse::HostKernel kernel, std::span<NDArray> out,
                                   Operands arrays, const Ref<Device>& device) {
   auto make = [&] {
+    const std::vector<int> order = order_of(arrays, kernel.shape);
+    const Dims whole_steps =
+        in_order(NDArray::compact_strides(in_order(kernel.shape, order)), inverse_order(order));
     for (std::size_t v = 0; v < kernel.values.size(); ++v) {
       if (!kernel.kept[v]) continue;
-      const Lazy& x = kernel.values[v];
-      const bool whole = x->kind != LazyKind::reduce && x.shape() == kernel.shape;
-      kernel.out_steps.push_back(compact_steps(kernel.shape, whole ? 0 : kernel.mask));
+      kernel.out_steps.push_back(is_whole(kernel.values[v], kernel.shape)
+                                     ? whole_steps
+                                     : compact_steps(kernel.shape, kernel.mask));
     }
     for (std::size_t k = 0; k < arrays.size(); ++k) {
       kernel.leaves.push_back(s.leaves[k]);
       kernel.steps.push_back(broadcast_strides(*arrays[k], kernel.shape));
     }
+    put_in_order(kernel, order);
     return fuse::host_kernel(kernel);
   };
   std::vector<runtime::KernelArg> args;
@@ -173,9 +233,12 @@ NDArray FusedPlan::Impl::step_map(Step& s, Operands arrays, const Ref<Device>& d
   // Of complex numbers only a constant comes here, which the IR has no value for.
   if (is_complex(s.elem)) return full(device, s.elem, s.shape, s.root->number);
   if (is_brief(s)) return run_brief(s, arrays);
-  NDArray out = NDArray::empty(device, s.elem, s.shape);
+  const bool grid = device::grid_of(device).present();
+  NDArray out = grid || !device->info().host_accessible
+                    ? NDArray::empty(device, s.elem, s.shape)
+                    : empty_in_order(device, s.elem, s.shape, order_of(arrays, s.shape));
   if (out.size() == 0) return out;
-  if (device::grid_of(device).present()) {
+  if (grid) {
     std::vector<Scalar> numbers;
     device::grid_map(out, map_of("fused map", s, arrays, numbers));
     return out;
@@ -297,9 +360,9 @@ std::vector<NDArray> FusedPlan::Impl::step_rows(Step& s, Operands operands,
                                                 const Ref<Device>& device) {
   const RowKernelStep& rows = *s.rows;
   std::vector<NDArray> out;
-  for (std::size_t k = 0; k < rows.shapes.size(); ++k)
-    out.push_back(NDArray::empty(device, rows.elems[k], rows.shapes[k]));
   if (device::grid_of(device).present()) {
+    for (std::size_t k = 0; k < rows.shapes.size(); ++k)
+      out.push_back(NDArray::empty(device, rows.elems[k], rows.shapes[k]));
     std::vector<NDArray> in;
     for (const NDArray* a : operands) in.push_back(a->is_contiguous() ? *a : a->copy());
     device::run_fused_rows(rows.program, in, out);
@@ -310,6 +373,13 @@ std::vector<NDArray> FusedPlan::Impl::step_rows(Step& s, Operands operands,
   kernel.mask = rows.mask;
   kernel.values = rows.values;
   kernel.kept = rows.kept;
+  const std::vector<int> order = order_of(operands, s.shape);
+  for (std::size_t v = 0; v < rows.values.size(); ++v) {
+    if (!rows.kept[v]) continue;
+    const std::size_t k = out.size();
+    out.push_back(empty_in_order(device, rows.elems[k], rows.shapes[k],
+                                 is_whole(rows.values[v], s.shape) ? order : std::vector<int>()));
+  }
   run_on_host(s, std::move(kernel), out, operands, device);
   return out;
 }

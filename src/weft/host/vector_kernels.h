@@ -52,6 +52,7 @@ enum class VectorKernel : std::int16_t {
   transpose_stream,
   exchange,      // ExchangeFn, of unsigned integers: lines of one vector
   exchange_two,  // of two
+  products,      // ProductsFn
   count_,
 };
 inline constexpr int kVectorKernels = static_cast<int>(VectorKernel::count_);
@@ -76,6 +77,9 @@ using ColumnsFn = void (*)(const void* a, const void* x, void* y, std::int64_t m
 /// y[r * ys + i] += sum over p < k of a[p * col + i] * x[r * xs + p] for r < 2 or 4, i < m.
 using ColumnsRowsFn = void (*)(const void* a, const void* x, void* y, std::int64_t m,
                                std::int64_t k, std::int64_t col, std::int64_t xs, std::int64_t ys);
+/// y[i] += sum over p < k of a[p * as + i] * x[p * xs + i] for i < m.
+using ProductsFn = void (*)(const void* a, const void* x, void* y, std::int64_t m, std::int64_t k,
+                            std::int64_t as, std::int64_t xs);
 /// out[i * out_step + j] = in[j * in_step + i] for i < m, j < n. The streaming one stores past the
 /// caches: out is aligned to its vectors, and its out_step counts sides of a tile.
 using TransposeFn = void (*)(const void* in, void* out, std::int64_t m, std::int64_t n,

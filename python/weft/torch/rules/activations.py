@@ -12,9 +12,9 @@ _BETA = math.sqrt(2 / math.pi)
 _KAPPA = 0.044715
 
 
-def _gate(x):
-    """x as a fraction of one: clip(x + 3, 0, 6) / 6."""
-    return mul(row("minimum", row("maximum", add(x, 3.0), 0.0), 6.0), 1 / 6)
+def _clipped(x):
+    """clip(x + 3, 0, 6)."""
+    return row("minimum", row("maximum", add(x, 3.0), 0.0), 6.0)
 
 
 @fused("gelu.default")
@@ -78,7 +78,7 @@ def _threshold(c, x, threshold, value):
 @fused("hardswish.default")
 @wide
 def _hardswish(c, x):
-    return mul(x, _gate(x))
+    return mul(mul(x, _clipped(x)), 1 / 6)  # torch's order: it overflows sooner
 
 
 @fused("hardswish_backward.default")
@@ -92,7 +92,7 @@ def _hardswish_backward(c, g, x):
 @fused("hardsigmoid.default")
 @wide
 def _hardsigmoid(c, x):
-    return _gate(x)
+    return mul(_clipped(x), 1 / 6)
 
 
 @fused("hardsigmoid_backward.default")

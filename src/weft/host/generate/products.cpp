@@ -266,6 +266,38 @@ ir::PrimFunc rows_function(const VectorShape& shape, Elem e, int rows) {
   return ir::parse_func(text, "<rows>");
 }
 
+/// Elements of rows of A by those of X: four vectors of Y are held while all rows pass.
+ir::PrimFunc products_function(const VectorShape& shape, Elem e) {
+  constexpr int kWide = 4;
+  const int lanes = shape.lanes(elem_bytes(e));
+  const std::string type(name_of(e));
+  std::string text = cat(
+      "@T.prim_func\ndef main(a: T.handle, x: T.handle, y: T.handle, m: T.int64, k: T.int64, as_: "
+      "T.int64, xs: T.int64):\n    A = T.match_buffer(a, (k, m), \"",
+      type, "\", strides=(as_, 1))\n    X = T.match_buffer(x, (k, m), \"", type,
+      "\", strides=(xs, 1))\n    Y = T.match_buffer(y, (m,), \"", type, "\")\n");
+  auto block = [&](const std::string& range, int vectors) {
+    const std::string s = cat("S", vectors), held = cat(s, "[u, l]"),
+                      at = cat("i * ", vectors * lanes, " + u * ", lanes, " + l");
+    text += cat("    ", s, " = T.alloc_buffer((", vectors, ", ", lanes, "), \"", type,
+                "\", scope=\"local\")\n    for i in T.serial(", range, "):\n");
+    auto all = [&](const std::string& indent, const std::string& body) {
+      text += cat(indent, "for u in T.unroll(", vectors, "):\n", indent,
+                  "    for l in T.vectorized(", lanes, "):\n", indent, "        ", body, "\n");
+    };
+    all("        ", cat(held, " = Y[", at, "]"));
+    text += "        for p in T.serial(k):\n";
+    all("            ", cat(held, " = ", held, " + A[p, ", at, "] * X[p, ", at, "]"));
+    all("        ", cat("Y[", at, "] = ", held));
+  };
+  block(cat("m // ", kWide * lanes), kWide);
+  block(cat("m // ", kWide * lanes, " * ", kWide, ", m // ", lanes), 1);
+  text += cat("    for i in T.serial(m // ", lanes, " * ", lanes,
+              ", m):\n        for p in T.serial(k):\n            Y[i] = Y[i] + A[p, i] * X[p, "
+              "i]\n");
+  return ir::parse_func(text, "<products>");
+}
+
 }  // namespace
 
 std::vector<Kernel> product_kernels(const VectorShape& shape) {
@@ -311,6 +343,9 @@ std::vector<Kernel> product_kernels(const VectorShape& shape) {
         "int64_t ys";
     add(K::columns_two, "columns_two", kRows, rows_function(shape, e, 2));
     add(K::columns_four, "columns_four", kRows, rows_function(shape, e, 4));
+    add(K::products, "products",
+        "const void* A, const void* X, void* Y, int64_t m, int64_t k, int64_t as_, int64_t xs",
+        products_function(shape, e));
   }
   out.push_back(
       vector_kernel(VectorKernel::columns, Elem::bfloat16, "v_columns_bfloat16",
