@@ -498,11 +498,18 @@ void bind_tensor(nb::module_& m) {
           nb::arg("dim"), nb::arg("keepdim") = false)
       .def(
           "layer_norm",
-          [](const Tensor& t, const Tensor& scale, const Tensor& shift, double eps) {
-            return layer_norm(t, scale, shift, eps);
+          [](const Tensor& t, const std::optional<Tensor>& scale,
+             const std::optional<Tensor>& shift, double eps) {
+            if (scale.has_value() == shift.has_value())
+              return layer_norm(t, scale.value_or(Tensor()), shift.value_or(Tensor()), eps);
+            const Dims row = scale ? scale->shape() : shift->shape();
+            const auto missing = [&](double v) {
+              return Tensor(full(t.device(), t.elem(), row, Scalar(v)));
+            };
+            return layer_norm(t, scale ? *scale : missing(1), shift ? *shift : missing(0), eps);
           },
-          nb::arg("scale"), nb::arg("shift"), nb::arg("eps") = 1e-5,
-          "(x - mean) / sqrt(variance + eps) * scale + shift over the last axis.")
+          nb::arg("scale").none(), nb::arg("shift").none(), nb::arg("eps") = 1e-5,
+          "(x - mean) / sqrt(variance + eps) * scale + shift over the last axis; None: 1, 0.")
       .def("concat",
            [](const Tensor& self, nb::list xs, int axis) {
              std::vector<Tensor> all;

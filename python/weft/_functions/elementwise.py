@@ -10,7 +10,7 @@ import weft
 from .. import _core
 from .._boundary import direct
 from .._core import NDArray, Tensor
-from .._pointwise import composed
+from .._pointwise import composed, has_graph
 from .common import beside, plain, real, refused, value
 
 __all__ = [
@@ -89,7 +89,7 @@ def modf(x):
     x = real(x)
     whole = weft.trunc(plain(x))
     part = weft.where(weft.isinf(plain(x)), 0.0, x - whole)
-    if not isinstance(x, Tensor):  # whose gradient does not depend on the sign of a zero
+    if not has_graph(x):  # whose gradient does not depend on the sign of a zero
         part = weft.copysign(part, whole)
     return part, Tensor(whole, requires_grad=False) if isinstance(x, Tensor) else whole
 

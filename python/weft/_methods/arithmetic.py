@@ -256,7 +256,7 @@ class Arithmetic:
         """Radians as degrees."""
         return self * (180 / math.pi)
 
-    @functools.partial(composed, widens=False)
+    @composed
     def nan_to_num(self, nan=0.0, posinf=None, neginf=None):
         """NaN and infinities as numbers: the type's largest unless given."""
         x = plain(self)
