@@ -315,6 +315,7 @@ def public(args):
                 except Exception as fault:  # noqa: BLE001
                     why, launches = f"{type(fault).__name__}: {fault}".partition("\n")[0][:90], None
                 if launches is not None:
+                    print(f"  {name} {dtype} {launches}", file=sys.stderr, flush=True)
                     rows.append((launches, other, f"{name} {dtype}{' backward' if gradients else ''}"))
                     break
                 reason = reason or why

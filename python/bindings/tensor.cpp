@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft.Tensor.
 
+#include "weft/autograd/grid_row_gradients.h"
 #include "weft/autograd/tensor.h"
 #include "weft/devices/machine.h"
 
@@ -518,7 +519,12 @@ void bind_tensor(nb::module_& m) {
            })
       .def("where",
            [](const Tensor& self, nb::handle condition, nb::handle a, nb::handle b) {
-             return where(operand(condition, self), operand(a, self), operand(b, self));
+             const Tensor test = operand(condition, self);
+             Tensor *first = tensor_of(a.ptr()), *second = tensor_of(b.ptr());
+             if (first && is_number(b.ptr())) return where(test, *first, scalar_of(b.ptr()), true);
+             if (second && is_number(a.ptr()))
+               return where(test, *second, scalar_of(a.ptr()), false);
+             return where(test, operand(a, self), operand(b, self));
            })
       .def("windows", [](const Tensor& t, std::int64_t kh, std::int64_t kw,
                          std::int64_t stride) { return windows(t, kh, kw, stride); })

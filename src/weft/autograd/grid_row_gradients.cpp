@@ -84,7 +84,7 @@ unsigned grid_row_gradients(Op op, const GradientCall& c, std::span<const RowOpe
   std::vector<device::Operand> wanted;
   std::uint32_t reads = 0;
   int operations = 0;
-  bool repeated = false;
+  bool worthwhile = false;  // a sum at the end, or a number that were an array otherwise
   for (int k = 0; k < static_cast<int>(operands.size()); ++k) {
     const RowOperand& operand = operands[static_cast<std::size_t>(k)];
     const GradientCell cell = gradient_cell(op, k);
@@ -94,9 +94,11 @@ unsigned grid_row_gradients(Op op, const GradientCall& c, std::span<const RowOpe
     wanted.push_back({x.shape(), x.elem()});
     reads |= cell.reads;
     operations += cell.operations;
-    repeated = repeated || !(x.shape() == c.g.shape());
+    worthwhile = worthwhile || !(x.shape() == c.g.shape());
   }
-  if (own.empty() || (operations < 2 && !repeated)) return 0;
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    worthwhile = worthwhile || (operands[k].input < 0 && (reads >> k & 1));
+  if (own.empty() || (operations < 2 && !worthwhile)) return 0;
 
   std::vector<const NDArray*> arrays = {&c.g.data()};
   std::vector<Scalar> numbers;
@@ -142,33 +144,35 @@ unsigned grid_row_gradients(Op op, const GradientCall& c, std::span<const RowOpe
   return done;
 }
 
-bool grid_where_gradients(const NDArray& condition, const GradientCall& c, bool want_a, bool want_b,
+bool grid_where_gradients(const NDArray& condition, const GradientCall& c, int a, int b,
                           std::vector<Tensor>& out) {
   if (gradient_is_linked(c) || !on_grid_of_reals(c)) return false;
   const NDArray* const arrays[] = {&c.g.data(), &condition};
-  std::vector<std::size_t> own;
+  std::vector<std::size_t> inputs;
+  std::vector<bool> first;
   std::vector<device::Operand> wanted;
-  for (std::size_t k = 0; k < 2; ++k) {
-    if (!(k ? want_b : want_a)) continue;
-    own.push_back(k);
-    wanted.push_back({c.x[k].shape(), c.x[k].elem()});
+  for (int k : {a, b}) {
+    if (k < 0) continue;
+    inputs.push_back(static_cast<std::size_t>(k));
+    first.push_back(inputs.size() == 1 && a >= 0);
+    wanted.push_back({c.x[inputs.back()].shape(), c.x[inputs.back()].elem()});
   }
   device::Map map;
   map.family = "choice gradients";
-  map.key = static_cast<std::uint64_t>(want_a) * 2 + static_cast<std::uint64_t>(want_b);
+  map.key = (a >= 0 ? 2u : 0u) + (b >= 0 ? 1u : 0u);
   map.arrays = arrays;
   map.compute = device::sum_elem(c.g.elem());
   const auto values = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) {
     const Expr g = convert_value(loads[0], map.compute), zero = ir::make_const(0, g->dtype);
     const Expr chosen = convert_value(loads[1], Elem::boolean);
     std::vector<Expr> all;
-    for (std::size_t k : own)
-      all.push_back(k ? ir::select(chosen, zero, g) : ir::select(chosen, g, zero));
+    for (bool own : first)
+      all.push_back(own ? ir::select(chosen, g, zero) : ir::select(chosen, zero, g));
     return all;
   };
   const auto found =
       device::grid_gradients(c.g.data().device(), map, c.g.shape(), wanted, values);
-  for (std::size_t i = 0; i < own.size(); ++i) out[own[i]] = Tensor(found[i]);
+  for (std::size_t i = 0; i < inputs.size(); ++i) out[inputs[i]] = Tensor(found[i]);
   return true;
 }
 

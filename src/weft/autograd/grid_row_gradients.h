@@ -25,8 +25,11 @@ bool gradient_is_linked(const GradientCall& c);
 unsigned grid_row_gradients(Op op, const GradientCall& c, std::span<const RowOperand> operands,
                             std::vector<Tensor>& out);
 
-/// The gradients of a choice towards the wanted ones of both values; false where there is no grid.
-bool grid_where_gradients(const NDArray& condition, const GradientCall& c, bool want_a, bool want_b,
+/// x where the condition is `chosen`, else the number.
+Tensor where(const Tensor& condition, const Tensor& x, const Scalar& number, bool chosen);
+/// The gradients of a choice towards the inputs `a` and `b`, -1: not wanted; false where there is no
+/// grid.
+bool grid_where_gradients(const NDArray& condition, const GradientCall& c, int a, int b,
                           std::vector<Tensor>& out);
 
 /// The gradients of reductions of x to a result of the shape `kept`; undefined where there is no

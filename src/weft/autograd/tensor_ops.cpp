@@ -370,9 +370,25 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
       "where", where(condition.data(), Arg(a.data()), Arg(b.data())), {a, b},
       [condition, want_a, want_b](const GradientCall& c) {
         std::vector<Tensor> out(2);
-        if (grid_where_gradients(condition.data(), c, want_a, want_b, out)) return out;
+        if (grid_where_gradients(condition.data(), c, want_a ? 0 : -1, want_b ? 1 : -1, out))
+          return out;
         Tensor zero(full(c.g.data().device(), c.g.elem(), Dims{}, Scalar(0)));
         return std::vector<Tensor>{where(condition, c.g, zero), where(condition, zero, c.g)};
+      },
+      kReadsNothing);
+}
+
+Tensor where(const Tensor& condition, const Tensor& x, const Scalar& number, bool chosen) {
+  const auto choice = [chosen](const NDArray& test, const NDArray& own, const Scalar& other) {
+    return chosen ? where(test, Arg(own), Arg(other)) : where(test, Arg(other), Arg(own));
+  };
+  return make_tensor(
+      "where", choice(condition.data(), x.data(), number), {x},
+      [condition, chosen](const GradientCall& c) {
+        std::vector<Tensor> out(1);
+        if (!grid_where_gradients(condition.data(), c, chosen ? 0 : -1, chosen ? -1 : 0, out))
+          out[0] = where(condition, c.g, Scalar(0), chosen);
+        return out;
       },
       kReadsNothing);
 }
