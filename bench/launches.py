@@ -230,7 +230,8 @@ def public_functions():
                 wanted = [
                     p
                     for p in signature.parameters.values()
-                    if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+                    if p.default is p.empty
+                    and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
                 ]
                 count = (len(wanted),) if 1 <= len(wanted) <= 3 else ()
             if (path, name) not in seen and count:
@@ -288,7 +289,17 @@ def public_row(path, name, count, dtype, gradients, device):
 
 def optimizer_rows(device):
     shapes = [(7,), (5, 3), (33, 9), (1,)] * 4
-    for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "NAdam", "RAdam", "Adamax", "Adadelta"):
+    for name in (
+        "SGD",
+        "Adam",
+        "AdamW",
+        "RMSprop",
+        "Adagrad",
+        "NAdam",
+        "RAdam",
+        "Adamax",
+        "Adadelta",
+    ):
         if not hasattr(weft.optim, name):
             continue
         leaves = [weft.Tensor(weft.ones(s, device=device), requires_grad=True) for s in shapes]
@@ -311,19 +322,26 @@ def public(args):
         ):  # fmt: skip
             for count in counts:
                 try:
-                    (launches, why), other = public_row(path, function, count, dtype, gradients, args.device)
+                    (launches, why), other = public_row(
+                        path, function, count, dtype, gradients, args.device
+                    )
                 except Exception as fault:  # noqa: BLE001
                     why, launches = f"{type(fault).__name__}: {fault}".partition("\n")[0][:90], None
                 if launches is not None:
                     print(f"  {name} {dtype} {launches}", file=sys.stderr, flush=True)
-                    rows.append((launches, other, f"{name} {dtype}{' backward' if gradients else ''}"))
+                    rows.append(
+                        (launches, other, f"{name} {dtype}{' backward' if gradients else ''}")
+                    )
                     break
                 reason = reason or why
         if not any(r[2].startswith(name + " ") for r in rows):
             left.append(f"{name}: {reason}")
     for launches, other, name in sorted(rows, key=lambda r: -r[0]):
         if launches > args.least or (other is not None and launches > other):
-            print(f"{name:52s} ours {launches:3d}  torch {'-' if other is None else other:>3}", flush=True)
+            print(
+                f"{name:52s} ours {launches:3d}  torch {'-' if other is None else other:>3}",
+                flush=True,
+            )
     for name, count, why in optimizer_rows(args.device):
         print(f"{name:52s} ours {count if count is not None else why}")
     known = [(a, b) for a, b, _ in rows if b is not None]

@@ -65,9 +65,9 @@ struct Given {
     using Kind = Traced::Kind;
     const bool gradient = tensor && tensor->requires_grad();
     if (a.on_host() && gradient) return {};
-    const Kind kind = a.on_host()                      ? Kind::array
+    const Kind kind = a.on_host()                  ? Kind::array
                       : gradient && grad_enabled() ? Kind::linked
-                                                       : Kind::elsewhere;
+                                                   : Kind::elsewhere;
     return {{kind, a.elem(), 0}, &a, tensor};
   }
 };

@@ -58,8 +58,8 @@ nb::object call_fused(const FusedFunction& f, const nb::args& args) {
   std::vector<const NDArray*> arrays;
   if (!arrays_of(args, arrays))
     throw Error(ErrorKind::dtype, "python.arguments", "a fused function takes arrays or tensors");
-  const bool plain = std::all_of(args.begin(), args.end(),
-                                 [](nb::handle a) { return is_ndarray(a.ptr()); });
+  const bool plain =
+      std::all_of(args.begin(), args.end(), [](nb::handle a) { return is_ndarray(a.ptr()); });
   nb::list found;
   if (plain) {
     std::vector<NDArray> out;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft.Tensor.
 
-#include "weft/autograd/grid_row_gradients.h"
 #include "weft/autograd/tensor.h"
+#include "weft/autograd/grid_row_gradients.h"
 #include "weft/devices/machine.h"
 
 #include <set>

@@ -165,7 +165,7 @@ class _Composition:
         return made if made.map is not None and made.differentiable(wanted) else None
 
 
-def _composition(function, reduction, at_once):
+def _composition(function, reduction, at_once, long):
     signature = inspect.signature(function)
     kinds = [p.kind for p in signature.parameters.values()]
     run, names = function, list(signature.parameters)
@@ -215,6 +215,8 @@ def _composition(function, reduction, at_once):
         if host:
             if not all(a.device.host_accessible and a.dtype.kind != "c" for a in arrays):
                 return plain(args)
+            if wanted and not long:
+                return plain(args)
             # 16-bit floats are rounded once, so every call of theirs is one pass.
             changing = changing and not ("bfloat16" in key or "float16" in key)
         elif not _core.FusedFunction.suits(*arrays):
@@ -240,12 +242,13 @@ def _composition(function, reduction, at_once):
 def pointwise(function, reduction="none"):
     """The function of arrays or tensors and numbers that is composed of elementwise operations, without intermediate arrays. It may
     give a tuple. `reduction`: the "sum" or the "mean" of its values. Its numbers are few."""
-    return _composition(function, reduction, True)
+    return _composition(function, reduction, True, True)
 
 
-def composed(function):
-    """The same of a function whose numbers may be of a schedule: they are traced when they come a second time."""
-    return _composition(function, "none", False)
+def composed(function, long=False):
+    """The same of a function whose numbers may be of a schedule: they are traced when they come a second time. On the host gradients
+    are those of the composition unless it is `long`: a few operations on few elements take less time than a trace."""
+    return _composition(function, "none", False, long)
 
 
 def _data(a):

@@ -222,7 +222,9 @@ def test_launches(grid, name, dtype):
     plain = [Tensor(a, requires_grad=False) for a in arrays]
     assert recorded(grid, lambda: f(weft, F, *plain)) == forward
     leaves = [Tensor(a, requires_grad=True) for a in arrays]
-    seed = Tensor(weft.ones(f(weft, F, *plain).shape, dtype=dtype, device=grid), requires_grad=False)
+    seed = Tensor(
+        weft.ones(f(weft, F, *plain).shape, dtype=dtype, device=grid), requires_grad=False
+    )
 
     def both():
         _core.gradients([f(weft, F, *leaves)], leaves, False, [seed])
@@ -253,7 +255,9 @@ OTHER_TYPES = {
 def test_integers_and_mixed_types(grid, name):
     f, kinds, launches = OTHER_TYPES[name]
     rng = np.random.default_rng(70)
-    host = [weft.asarray(rng.integers(1, 50, (9, 31)).astype("float32") - 9).astype(k) for k in kinds]
+    host = [
+        weft.asarray(rng.integers(1, 50, (9, 31)).astype("float32") - 9).astype(k) for k in kinds
+    ]
     host = [weft.where(a == 0, weft.ones_like(a), a) for a in host]
     want = f(*host)
     there = [a.to(grid) for a in host]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import weft
@@ -280,7 +281,7 @@ def _lgamma_right(x):
     return weft.where(large, stirling(weft.where(large, x, 1e5)), stirling(lifted) - weft.log(safe))
 
 
-@composed
+@functools.partial(composed, long=True)
 def lgamma(x):
     """The logarithm of |gamma(x)|; infinite at 0 and at negative whole numbers."""
     x = real(x)
@@ -294,7 +295,7 @@ def lgamma(x):
     return weft.where(pole | weft.isinf(p), math.inf, out)
 
 
-@composed
+@functools.partial(composed, long=True)
 def digamma(x):
     """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0 and infinity at -0."""
     x = real(x)

@@ -220,7 +220,9 @@ class Arithmetic:
         )
         if kinds[0] == "f" and not has_graph(self):
             return weft.copysign(rest, self)
-        return weft.where(plain(self) < 0, -rest, rest)  # whose gradient is that of a rest of 0, too
+        return weft.where(
+            plain(self) < 0, -rest, rest
+        )  # whose gradient is that of a rest of 0, too
 
     @composed
     def logit(self, eps=None):

@@ -157,7 +157,13 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
         return _core.Tensor(out, requires_grad=False)
     if (out := _one_pass(_VARIANCE, x, axis, keepdims, correction)) is not None:
         return out
-    return _spread(x, axis, correction, keepdims)
+    return _joined_on_grids(_spread, x)(x, axis, correction, keepdims)
+
+
+def _joined_on_grids(function, x):
+    """On hosts the function itself, which is a moment quicker."""
+    grid = isinstance(x, _core.Tensor) and _core._has_grid(x.data)
+    return function if grid else function.__wrapped__
 
 
 @_joined
@@ -186,7 +192,7 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
         return _core.Tensor(out, requires_grad=False)
     if (out := _one_pass(_DEVIATION, x, axis, keepdims, correction)) is not None:
         return out
-    return _deviation(x, axis, correction, keepdims)
+    return _joined_on_grids(_deviation, x)(x, axis, correction, keepdims)
 
 
 @_joined

@@ -133,8 +133,7 @@ unsigned grid_row_gradients(Op op, const GradientCall& c, std::span<const RowOpe
                                          : power_value(power, g, in[0], given));
     return all;
   };
-  const auto found =
-      device::grid_gradients(c.g.data().device(), map, c.g.shape(), wanted, values);
+  const auto found = device::grid_gradients(c.g.data().device(), map, c.g.shape(), wanted, values);
   unsigned done = 0;
   for (std::size_t i = 0; i < own.size(); ++i) {
     out[static_cast<std::size_t>(operands[static_cast<std::size_t>(own[i])].input)] =
@@ -170,8 +169,7 @@ bool grid_where_gradients(const NDArray& condition, const GradientCall& c, int a
       all.push_back(own ? ir::select(chosen, g, zero) : ir::select(chosen, zero, g));
     return all;
   };
-  const auto found =
-      device::grid_gradients(c.g.data().device(), map, c.g.shape(), wanted, values);
+  const auto found = device::grid_gradients(c.g.data().device(), map, c.g.shape(), wanted, values);
   for (std::size_t i = 0; i < inputs.size(); ++i) out[inputs[i]] = Tensor(found[i]);
   return true;
 }
@@ -182,25 +180,23 @@ Tensor grid_extreme_gradient(const GradientCall& c, const Dims& kept) {
     return {};
   const auto hit = [](const Expr& a, const Expr& b) { return ir::eq(a, b); };
   const NDArray both[] = {x, c.out.data().reshape(kept)};
-  const NDArray count = mapped(
-      "extreme counts", x.shape(), kept, device::sum_elem(x.elem()), both,
-      [&](const std::vector<Expr>& v) { return ir::cast(v[0]->dtype, hit(v[0], v[1])); });
+  const NDArray count =
+      mapped("extreme counts", x.shape(), kept, device::sum_elem(x.elem()), both,
+             [&](const std::vector<Expr>& v) { return ir::cast(v[0]->dtype, hit(v[0], v[1])); });
   const NDArray all[] = {both[0], both[1], c.g.data().reshape(kept), count};
-  return Tensor(mapped("extreme gradient", x.shape(), x.shape(), x.elem(), all,
-                       [&](const std::vector<Expr>& v) {
-                         return ir::select(hit(v[0], v[1]), ir::div(v[2], v[3]),
-                                           ir::make_const(0, v[2]->dtype));
-                       }));
+  return Tensor(mapped(
+      "extreme gradient", x.shape(), x.shape(), x.elem(), all, [&](const std::vector<Expr>& v) {
+        return ir::select(hit(v[0], v[1]), ir::div(v[2], v[3]), ir::make_const(0, v[2]->dtype));
+      }));
 }
 
 Tensor grid_logsumexp_gradient(const GradientCall& c, const Dims& kept) {
   const NDArray& x = c.x[0].data();
   if (gradient_is_linked(c) || !on_grid_of_reals(c) || x.size() == 0) return {};
   const NDArray all[] = {x, c.out.data().reshape(kept), c.g.data().reshape(kept)};
-  return Tensor(mapped("logsumexp gradient", x.shape(), x.shape(), x.elem(), all,
-                       [&](const std::vector<Expr>& v) {
-                         return v[2] * ir::call("exp", {v[0] - v[1]});
-                       }));
+  return Tensor(
+      mapped("logsumexp gradient", x.shape(), x.shape(), x.elem(), all,
+             [&](const std::vector<Expr>& v) { return v[2] * ir::call("exp", {v[0] - v[1]}); }));
 }
 
 }  // namespace weft

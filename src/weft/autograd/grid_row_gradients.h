@@ -19,16 +19,16 @@ struct RowOperand {
 /// Do gradients of this call need graphs of their own?
 bool gradient_is_linked(const GradientCall& c);
 
-/// Computes those of the wanted gradients whose cells have several operations, or sums at their end,
-/// and says which operands they are (bits). The others, and all where there is no grid or where
-/// gradients have gradients, are for operations on tensors.
+/// Computes those of the wanted gradients whose cells have several operations, or sums at their
+/// end, and says which operands they are (bits). The others, and all where there is no grid or
+/// where gradients have gradients, are for operations on tensors.
 unsigned grid_row_gradients(Op op, const GradientCall& c, std::span<const RowOperand> operands,
                             std::vector<Tensor>& out);
 
 /// x where the condition is `chosen`, else the number.
 Tensor where(const Tensor& condition, const Tensor& x, const Scalar& number, bool chosen);
-/// The gradients of a choice towards the inputs `a` and `b`, -1: not wanted; false where there is no
-/// grid.
+/// The gradients of a choice towards the inputs `a` and `b`, -1: not wanted; false where there is
+/// no grid.
 bool grid_where_gradients(const NDArray& condition, const GradientCall& c, int a, int b,
                           std::vector<Tensor>& out);
 

@@ -67,11 +67,11 @@ ir::PrimFunc many_maps_program(std::span<const MapOfMany> maps, const Map& given
 }
 
 void run_maps(std::span<const MapOfMany> maps, const Map& given, const MapValues& values) {
-  ProgramKey key("many maps",
-                 {static_cast<std::int64_t>(given.key), static_cast<std::int64_t>(given.compute),
-                  static_cast<std::int64_t>(given.numbers.size()),
-                  static_cast<std::int64_t>(maps.size()),
-                  static_cast<std::int64_t>(maps[0].outs.size())});
+  ProgramKey key(
+      "many maps",
+      {static_cast<std::int64_t>(given.key), static_cast<std::int64_t>(given.compute),
+       static_cast<std::int64_t>(given.numbers.size()), static_cast<std::int64_t>(maps.size()),
+       static_cast<std::int64_t>(maps[0].outs.size())});
   for (const NDArray& x : maps[0].outs) key.add(static_cast<std::int64_t>(x.elem()));
   for (const NDArray* x : maps[0].arrays)
     key.add(static_cast<std::int64_t>(x->elem()) * 2 + (x->ndim() == 0));

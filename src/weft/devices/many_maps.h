@@ -13,8 +13,8 @@ struct MapOfMany {
   std::vector<const NDArray*> arrays;
 };
 /// The same values of several lists of compact arrays, each of its own size, a few lists a launch.
-/// Arrays of one element count for all elements. Types are those of the first list; `map.arrays` and
-/// `map.value` are not asked. A result may be an input of its list.
+/// Arrays of one element count for all elements. Types are those of the first list; `map.arrays`
+/// and `map.value` are not asked. A result may be an input of its list.
 void grid_maps(std::span<const MapOfMany> maps, const Map& map, const MapValues& values);
 
 }  // namespace weft::device

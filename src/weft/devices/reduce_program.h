@@ -66,8 +66,8 @@ void run_reduction(const ReductionProgram& program);
 void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std::uint64_t mask);
 
 namespace device {
-/// Softmax, log_softmax and their gradients along another axis than the last, of compact arrays that
-/// have elements: a reduction and a map, in which nothing is transposed.
+/// Softmax, log_softmax and their gradients along another axis than the last, of compact arrays
+/// that have elements: a reduction and a map, in which nothing is transposed.
 void grid_rows_along(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in,
                      int axis);
 }  // namespace device

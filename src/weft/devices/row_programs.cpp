@@ -26,8 +26,7 @@ class LongRows {
       : kind_(kind),
         out_(out.reshape(shape)),
         compute_(out.elem() == Elem::float64 ? out.elem() : Elem::float32) {
-    for (const NDArray* a : in)
-      in_.push_back(a->size() == out.size() ? a->reshape(shape) : *a);
+    for (const NDArray* a : in) in_.push_back(a->size() == out.size() ? a->reshape(shape) : *a);
   }
 
   void run(double eps) {

@@ -54,26 +54,38 @@ struct Value {
   ir::Expr e;
 };
 
-[[maybe_unused]] Value number(double v, const Value& like) { return {ir::make_const(v, like.e->dtype)}; }
-[[maybe_unused]] Value operator+(const Value& a, const Value& b) { return {row_value(Op::add, {a.e, b.e})}; }
-[[maybe_unused]] Value operator-(const Value& a, const Value& b) { return {row_value(Op::subtract, {a.e, b.e})}; }
-[[maybe_unused]] Value operator*(const Value& a, const Value& b) { return {row_value(Op::multiply, {a.e, b.e})}; }
-[[maybe_unused]] Value operator/(const Value& a, const Value& b) { return {row_value(Op::divide, {a.e, b.e})}; }
+[[maybe_unused]] Value number(double v, const Value& like) {
+  return {ir::make_const(v, like.e->dtype)};
+}
+[[maybe_unused]] Value operator+(const Value& a, const Value& b) {
+  return {row_value(Op::add, {a.e, b.e})};
+}
+[[maybe_unused]] Value operator-(const Value& a, const Value& b) {
+  return {row_value(Op::subtract, {a.e, b.e})};
+}
+[[maybe_unused]] Value operator*(const Value& a, const Value& b) {
+  return {row_value(Op::multiply, {a.e, b.e})};
+}
+[[maybe_unused]] Value operator/(const Value& a, const Value& b) {
+  return {row_value(Op::divide, {a.e, b.e})};
+}
 [[maybe_unused]] Value operator+(const Value& a, double b) { return a + number(b, a); }
 [[maybe_unused]] Value operator*(const Value& a, double b) { return a * number(b, a); }
 [[maybe_unused]] Value operator-(const Value& a, double b) { return a - number(b, a); }
 [[maybe_unused]] Value operator-(double a, const Value& b) { return number(a, b) - b; }
 [[maybe_unused]] Value operator-(const Value& a) { return {row_value(Op::negative, {a.e})}; }
-[[maybe_unused]] Value astype(const Value& x, const Value& like) { return {ir::cast(like.e->dtype, x.e)}; }
+[[maybe_unused]] Value astype(const Value& x, const Value& like) {
+  return {ir::cast(like.e->dtype, x.e)};
+}
 [[maybe_unused]] Value ones_like(const Value& x) { return number(1, x); }
 const Value none{};
 
 #define WEFT_UNARY(name) \
   [[maybe_unused]] Value name(const Value& x) { return {row_value(Op::name, {x.e})}; }
-#define WEFT_BINARY(name)                                                                         \
-  [[maybe_unused]] Value name(const Value& x, const Value& y) {                                   \
-    return {row_value(Op::name, {x.e, y.e})};                                                     \
-  }                                                                                               \
+#define WEFT_BINARY(name)                                       \
+  [[maybe_unused]] Value name(const Value& x, const Value& y) { \
+    return {row_value(Op::name, {x.e, y.e})};                   \
+  }                                                             \
   [[maybe_unused]] Value name(const Value& x, double y) { return name(x, number(y, x)); }
 WEFT_UNARY_OPS(WEFT_UNARY)
 WEFT_BINARY_OPS(WEFT_BINARY)
@@ -84,7 +96,8 @@ Value value(Op op, int operand, [[maybe_unused]] const Value& g, [[maybe_unused]
             [[maybe_unused]] const Value& y, [[maybe_unused]] const Value& out) {
   switch (static_cast<int>(op)) {
 #define UNARY(name, rule, types, value, grad, ...) \
-  case static_cast<int>(op_of(Row::name)): return grad;
+  case static_cast<int>(op_of(Row::name)):         \
+    return grad;
 #define BINARY(name, rule, types, value, gx, gy, ...) \
   case static_cast<int>(op_of(Row::name)):            \
     if (operand) return gy;                           \

@@ -10,8 +10,8 @@
 
 namespace weft {
 
-/// What a row's gradient towards an operand reads (bits), and how many operations its cell has; none
-/// where it is zero almost everywhere or the incoming gradient itself.
+/// What a row's gradient towards an operand reads (bits), and how many operations its cell has;
+/// none where it is zero almost everywhere or the incoming gradient itself.
 struct GradientCell {
   static constexpr std::uint32_t kFirst = 1, kSecond = 2, kResult = 1u << 31;
   std::uint32_t reads = 0;

@@ -116,10 +116,9 @@ std::vector<NDArray> run(const Part& part, std::span<const NDArray* const> in, T
   }
   std::vector<NDArray> out;
   for (const Lazy& x : part.roots) out.push_back(NDArray::empty(device, x.elem(), shape));
-  device::grid_map(out, part.map("fused function", arrays),
-                   [&](const std::vector<Expr>& loads, const std::vector<Expr>&) {
-                     return part.values(loads);
-                   });
+  device::grid_map(
+      out, part.map("fused function", arrays),
+      [&](const std::vector<Expr>& loads, const std::vector<Expr>&) { return part.values(loads); });
   return out;
 }
 

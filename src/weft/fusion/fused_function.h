@@ -18,8 +18,8 @@ class FusedFunction {
  public:
   enum class Total : std::uint8_t { none, sum, mean };
   /// Of graphs over the inputs 0 to `inputs` - 1, which have no axes and the arrays' types. `name`:
-  /// the operation in graphs of tensors. `total`: of the only graph's values. Nothing where a kernel
-  /// cannot say what the graphs do: complex numbers, and nodes that are not element-wise.
+  /// the operation in graphs of tensors. `total`: of the only graph's values. Nothing where a
+  /// kernel cannot say what the graphs do: complex numbers, and nodes that are not element-wise.
   static std::optional<FusedFunction> make(const std::string& name, std::vector<Lazy> values,
                                            int inputs, Total total);
   /// Whether these arrays have such kernels: all on one device with a grid, none of them empty.

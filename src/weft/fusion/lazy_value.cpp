@@ -7,8 +7,8 @@ namespace weft {
 
 using ir::Expr;
 
-LazyWriter::LazyWriter(const std::vector<const LazyNode*>& leaves,
-                       const std::vector<Expr>& values, bool wide)
+LazyWriter::LazyWriter(const std::vector<const LazyNode*>& leaves, const std::vector<Expr>& values,
+                       bool wide)
     : wide_(wide) {
   for (std::size_t i = 0; i < leaves.size(); ++i) known_[leaves[i]] = values[i];
 }

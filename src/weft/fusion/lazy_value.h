@@ -14,8 +14,8 @@ namespace weft {
 class LazyWriter {
  public:
   LazyWriter() = default;
-  /// `values`: of the leaves, as loaded, of their own types. `wide`: narrow floats, leaves included,
-  /// are float32 until the end, and nothing in between is rounded.
+  /// `values`: of the leaves, as loaded, of their own types. `wide`: narrow floats, leaves
+  /// included, are float32 until the end, and nothing in between is rounded.
   LazyWriter(const std::vector<const LazyNode*>& leaves, const std::vector<ir::Expr>& values,
              bool wide = false);
   void set(const LazyNode* node, ir::Expr value) { known_[node] = std::move(value); }

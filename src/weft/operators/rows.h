@@ -32,8 +32,8 @@ struct RowSpec {
 
 /// main(out, operands..., rows, moves, share, eps): rows of moves * lanes elements; share is the
 /// reciprocal of that number. Operands of softmax and log_softmax: x; of their gradients: the
-/// result and its gradient; of layer_norm: x, scale, shift; of its gradient: x, the gradient, scale;
-/// scale and shift where `weighted`.
+/// result and its gradient; of layer_norm: x, scale, shift; of its gradient: x, the gradient,
+/// scale; scale and shift where `weighted`.
 ir::PrimFunc row_program(const RowSpec& spec);
 
 }  // namespace weft::operators
