@@ -66,8 +66,8 @@ struct Part {
   }
 };
 
-constexpr std::int64_t kLong = 1000;  // places of a value's tree
-constexpr std::size_t kMostArrays = 20;
+constexpr std::int64_t kLongValue = 1000;  // places of a value's tree
+constexpr std::size_t kMostFusedArrays = 20;
 
 bool is_elementwise(const Lazy& x) {
   switch (x->kind) {
@@ -182,7 +182,7 @@ std::shared_ptr<const FusedFunction::Derivative> FusedFunction::Shared::derivati
   if (!graphs.empty()) {
     made->part.emplace(graphs);
     for (const Expr& e : made->part->sample())
-      made->is_short = made->is_short && ir::tree_size(e) <= kLong;
+      made->is_short = made->is_short && ir::tree_size(e) <= kLongValue;
     for (int i : made->part->reads)
       if (i < inputs) made->reads |= Reads{1} << i;
     made->function = make(cat(name, "_gradient"), graphs, inputs + 1, Total::none);
@@ -229,7 +229,7 @@ std::vector<Tensor> FusedFunction::Derivative::operator()(const GradientCall& c,
 
 std::optional<FusedFunction> FusedFunction::make(const std::string& name, std::vector<Lazy> values,
                                                  int inputs, Total total) {
-  if (static_cast<std::size_t>(inputs) + values.size() > kMostArrays) return std::nullopt;
+  if (static_cast<std::size_t>(inputs) + values.size() > kMostFusedArrays) return std::nullopt;
   for (const Lazy& x : topological(values)) {
     if (is_complex(x.elem()) || !is_elementwise(x)) return std::nullopt;
     if (x->kind != LazyKind::number) continue;
@@ -241,7 +241,7 @@ std::optional<FusedFunction> FusedFunction::make(const std::string& name, std::v
   if (shared->values.reads.empty()) return std::nullopt;
   try {
     for (const Expr& e : shared->values.sample())
-      shared->is_short = shared->is_short && ir::tree_size(e) <= kLong;
+      shared->is_short = shared->is_short && ir::tree_size(e) <= kLongValue;
   } catch (const RowUnsupported&) {
     return std::nullopt;
   }
