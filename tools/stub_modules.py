@@ -143,7 +143,7 @@ def folder_stubs(load, mark, signature):
         text += signature(name, getattr(functional, name), result, FUNCTIONAL) + "\n"
     out["autograd/functional.pyi"] = text
     utils, rnn = load("nn.utils"), load("nn.utils").rnn
-    text = mark + HEAD + "from weft import NDArray, Tensor\n\nfrom .. import Module\nfrom . import rnn as rnn\n\n"  # fmt: skip
+    text = mark + HEAD + "from weft import NDArray, Tensor\n\nfrom .. import Module\nfrom . import parametrizations as parametrizations, parametrize as parametrize, rnn as rnn\n\n"  # fmt: skip
     text += '_M = TypeVar("_M", bound=Module)\n\n'
     for name in (n for n in utils.__all__ if n != "rnn"):
         text += signature(name, getattr(utils, name), UTILS_RESULTS.get(name, "_M"), UTILS) + "\n"

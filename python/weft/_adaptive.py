@@ -162,11 +162,6 @@ class _Moments(Optimizer):
         arguments = p.data, *held, g, *numbers, options["eps"], *factors, decay
         return step, arguments, into(p, i, self._m, self._v)
 
-    def _option_state(self, name):
-        # betas are pairs themselves: always a list, one for each group.
-        values = [g[name] for g in self.param_groups]
-        return values if name == "betas" else super()._option_state(name)
-
 
 class Adamax(_Moments):
     """Adam with the largest gradient, fading, in place of the mean square."""
@@ -243,10 +238,6 @@ class Rprop(Optimizer):
             params, lr, etas=tuple(etas), step_sizes=tuple(step_sizes), maximize=maximize
         )
         self._before, self._size = {}, {}
-
-    def _option_state(self, name):
-        values = [g[name] for g in self.param_groups]
-        return values if name in ("etas", "step_sizes") else super()._option_state(name)
 
     def _update(self):
         for i, p, g, options in self._each():

@@ -115,7 +115,8 @@ class Optimizer(Holder):
 
     def _option_state(self, name):
         values = [g[name] for g in self.param_groups]
-        return values if len(values) > 1 else values[0]
+        # An option that is a tuple itself is always in a list, one for each group.
+        return values if len(values) > 1 or isinstance(values[0], tuple) else values[0]
 
     def state_dict(self):
         """Rates, counts of steps and running averages: what load_state_dict goes on with.

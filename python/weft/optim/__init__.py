@@ -12,6 +12,7 @@ from .._adaptive import ASGD, Adadelta, Adagrad, Adamax, NAdam, RAdam, Rprop
 from .._errors import error as _error
 from .._fused_step import FusedStep
 from .._held_state import captured
+from .._matrix_optimizers import Adafactor, Muon
 from .._optimizer import Optimizer, _decayed, into
 from .._second_order import LBFGS
 
@@ -30,6 +31,8 @@ __all__ = [
     "ASGD",
     "LBFGS",
     "SparseAdam",
+    "Adafactor",
+    "Muon",
     "lr_scheduler",
     "swa_utils",
 ]

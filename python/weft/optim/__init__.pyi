@@ -72,3 +72,9 @@ class LBFGS(Optimizer):
 class SparseAdam(Adam):
     ...
 
+class Adafactor(Optimizer):
+    def __init__(self, params: Iterable[Tensor | Mapping[str, Any]], lr: float = 0.01, beta2_decay: Any = -0.8, eps: float = ..., d: float = 1.0, weight_decay: float = 0.0, maximize: _bool = False) -> None: ...
+
+class Muon(Optimizer):
+    def __init__(self, params: Iterable[Tensor | Mapping[str, Any]], lr: float = 0.001, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: _bool = True, ns_coefficients: Any = ..., eps: float = 1e-07, ns_steps: Any = 5, adjust_lr_fn: Any = None, maximize: _bool = False) -> None: ...
+

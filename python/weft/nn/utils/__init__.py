@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 
 import weft
 
 from ..._errors import error as _error
-from . import rnn
+from . import _singular, rnn
 
 __all__ = [
     "clip_grad_norm",
@@ -206,33 +207,19 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
         order = (axis, *(k for k in range(w.ndim) if k != axis))
         return w.permute(*order).reshape(w.shape[axis], -1)
 
-    def unit(x):
-        return x / weft.maximum(weft.sqrt(weft.sum(x * x)), eps)
-
     setattr(module, f"{name}_orig", Parameter(data))
-    rows = matrix(data)
-    setattr(
-        module,
-        f"{name}_u",
-        unit(weft.random.normal((rows.shape[0],), dtype=data.dtype, device=data.device)),
-    )
-    setattr(
-        module,
-        f"{name}_vector",
-        unit(weft.random.normal((rows.shape[1],), dtype=data.dtype, device=data.device)),
-    )
+    (_, left), (_, right) = _singular.start(matrix(data), eps)
+    setattr(module, f"{name}_u", left)
+    setattr(module, f"{name}_vector", right)
 
     def renew(m, args):
         original = getattr(m, f"{name}_orig")
-        u, v, w = getattr(m, f"{name}_u"), getattr(m, f"{name}_vector"), matrix(original.data)
+        u, v = getattr(m, f"{name}_u"), getattr(m, f"{name}_vector")
         if m.training:
-            for _ in range(n_power_iterations):
-                v = unit(w.T @ u)
-                u = unit(w @ v)
+            u, v = _singular.renewed(matrix(original.data), u, v, n_power_iterations, eps)
             setattr(m, f"{name}_u", u)
             setattr(m, f"{name}_vector", v)
-        sigma = (matrix(original) * (u.reshape(-1, 1) * v.reshape(1, -1))).sum()
-        setattr(m, name, original / sigma)
+        setattr(m, name, original / _singular.value(matrix(original), u, v))
 
     module.__dict__.setdefault("_reparametrized", {})[name] = module.register_forward_pre_hook(
         renew
@@ -281,3 +268,9 @@ def convert_conv2d_weight_memory_format(module, memory_format):
 def skip_init(module_class, *args, **kwargs):
     """A module of this class; its parameters have their usual first values."""
     return module_class(*args, **kwargs)
+
+
+def __getattr__(name):
+    if name in ("parametrize", "parametrizations"):  # loaded on first use
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypeVar, overload
 from weft import NDArray, Tensor
 
 from .. import Module
-from . import rnn as rnn
+from . import parametrizations as parametrizations, parametrize as parametrize, rnn as rnn
 
 _M = TypeVar("_M", bound=Module)
 
