@@ -74,7 +74,8 @@ ROWS = {
     "cross entropy of logits": (
         lambda m, f, x, y: f.binary_cross_entropy_with_logits(x, y.sigmoid()), 2, 2, 2,
     ),
-    "soft_margin_loss": (lambda m, f, x, y: f.soft_margin_loss(x, y.detach()), 2, 1, 1),
+    # The second gradient is zeros.
+    "soft_margin_loss": (lambda m, f, x, y: f.soft_margin_loss(x, y.detach()), 2, 1, 2),
     "poisson_nll_loss": (lambda m, f, x, y: f.poisson_nll_loss(x, y), 2, 1, 1),
     "margin_ranking_loss": (lambda m, f, x, y, z: f.margin_ranking_loss(x, y, z, 0.3), 3, 1, 1),
     "layer_norm": (lambda m, f, x: f.layer_norm(x, x.shape[-1:]), 1, 1, 1),
@@ -278,10 +279,13 @@ def test_one_kernel_serves_all_shapes(grid):
 
     for n in (3, 5):
         step(n)
-    before = len(_core.built_programs())
+    # Sums have programs for orders of size.
+    built = lambda: [p[3] for p in _core.built_programs() if p[0].startswith("fused")]  # noqa: E731
+    before = built()
+    assert before
     for n in (6, 9, 11):
         step(n)
-    assert len(_core.built_programs()) == before
+    assert built() == before
 
 
 def test_steps_of_optimizers_join_small_parameters(where):

@@ -64,8 +64,9 @@ void with_conjugates(const GradientCall& c, std::vector<Tensor>& out, const F& c
     if (g.defined()) g = conjugate(g);
 }
 
-/// The scalar as a 0-d tensor, for gradients that multiply by it.
-Tensor constant(const Scalar& s, const Tensor& like) {
+/// The scalar as a 0-d tensor, for gradients that read it.
+Tensor constant(const Scalar& s, const Tensor& like, bool read) {
+  if (!read) return {};
   return Tensor(full(like.device(), promote_weak(like.elem(), s.kind), Dims{}, s));
 }
 
@@ -75,7 +76,7 @@ Tensor sign_gradient(const Tensor& g, const Tensor& x, const Tensor& sign) {
   const Tensor along = apply(Op::real, apply(Op::multiply, conj(sign), g));
   const Tensor across = apply(Op::subtract, g, apply(Op::multiply, sign, along));
   const Tensor size = apply(Op::abs, x);
-  const Tensor inverse = where(apply(Op::equal, size, Scalar(0)), constant(Scalar(0), size),
+  const Tensor inverse = where(apply(Op::equal, size, Scalar(0)), constant(Scalar(0), size, true),
                                apply(Op::reciprocal, size));
   return apply(Op::multiply, across, inverse);
 }
@@ -158,8 +159,9 @@ Tensor apply(Op op, const Tensor& x, const Scalar& y) {
         if (op == Op::pow && is_real_float(c.x[0].elem()) && exponent_of(y) != 0)
           return std::vector<Tensor>{power_gradient(c.g, c.x[0], y)};
         with_conjugates(c, out, [&](const Tensor& g) {
-          kGradients[row_of(op)].binary(g, c.x[0], constant(y, c.x[0]), c.out, true, false, out[0],
-                                        unused);
+          kGradients[row_of(op)].binary(g, c.x[0],
+                                        constant(y, c.x[0], gradient_cell(op, 0).reads & 2), c.out,
+                                        true, false, out[0], unused);
         });
         return out;
       },
@@ -175,8 +177,8 @@ Tensor apply(Op op, const Scalar& x, const Tensor& y) {
         const RowOperand operands[] = {{-1, x, false}, {0, 0, true}};
         if (grid_row_gradients(op, c, operands, out)) return out;
         with_conjugates(c, out, [&](const Tensor& g) {
-          kGradients[row_of(op)].binary(g, constant(x, c.x[0]), c.x[0], c.out, false, true, unused,
-                                        out[0]);
+          kGradients[row_of(op)].binary(g, constant(x, c.x[0], gradient_cell(op, 1).reads & 1),
+                                        c.x[0], c.out, false, true, unused, out[0]);
         });
         return out;
       },
