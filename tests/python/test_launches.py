@@ -8,6 +8,8 @@ from present import present
 
 import weft
 from weft import Tensor, _core
+from weft._functions.common import plain
+from weft._pointwise import composed
 
 torch = pytest.importorskip("torch")
 
@@ -311,3 +313,13 @@ def test_steps_of_optimizers_join_small_parameters(where):
             np.testing.assert_allclose(numbers(x), y.detach().numpy(), rtol=2e-5, atol=2e-6)
         if where != "cpu":
             assert recorded(where, steps[0].step) <= 5, name
+
+
+def test_gradients_do_not_pass_what_is_plain(where):
+    """A trace holds what a composition takes without the graph, as the composition itself does."""
+    f = composed(lambda x: x * plain(x) + plain(x), long=True)
+    values = np.asarray([[-2.0, 0.5, 3.0]], "float32")
+    for _ in range(2):
+        x = Tensor(weft.asarray(values, device=where), requires_grad=True)
+        f(x).sum().backward()
+        np.testing.assert_array_equal(numbers(x.grad), values)
