@@ -202,6 +202,8 @@ def _composition(function, reduction, at_once, long):
             elif isinstance(a, Tensor):
                 wrapped = True
                 if a.requires_grad:
+                    if not long and a.device.host_accessible and _core.grad_enabled():
+                        return plain(args)
                     wanted += (len(arrays),)
                 arrays.append(a)
                 key.append(a.dtype.name)
@@ -214,8 +216,6 @@ def _composition(function, reduction, at_once, long):
         host = arrays[0].device.host_accessible
         if host:
             if not all(a.device.host_accessible and a.dtype.kind != "c" for a in arrays):
-                return plain(args)
-            if wanted and not long:
                 return plain(args)
             # 16-bit floats are rounded once, so every call of theirs is one pass.
             changing = changing and not ("bfloat16" in key or "float16" in key)

@@ -124,7 +124,9 @@ class Arithmetic:
             return weft.linalg.norm(self, "nuc")
         x = weft.abs(self) if p != 2 or self.dtype.kind == "c" else self
         if p == 2:
-            return weft.linalg.vector_norm(x, axis=dim, keepdims=keepdim)
+            if isinstance(x, weft.Tensor) and weft._core._has_grid(x.data):
+                return weft.linalg.vector_norm(x, axis=dim, keepdims=keepdim)
+            return weft.sqrt((x * x).sum(dim, keepdim))
         if p in (math.inf, -math.inf):
             extreme = weft.max if p > 0 else weft.min
             return extreme(x, axis=dim, keepdims=keepdim)

@@ -54,9 +54,9 @@ def clip(x, /, min=None, max=None):
         done = _core._clipped(x, bound(min), bound(max))
         if done is not None:
             return done
-    numbered = _py.all(b is None or type(b) in (int, float) for b in (min, max))
-    if numbered and isinstance(x, Tensor) and x.dtype.kind == "f" and _core._has_grid(x.data):
-        return _limited(x, min, max)
+    if isinstance(x, Tensor) and x.dtype.kind == "f" and _core._has_grid(x.data):
+        if _py.all(b is None or type(b) in (int, float) for b in (min, max)):
+            return _limited(x, min, max)
     out = x
     if min is not None:
         out = _row("maximum")(out, bound(min))
