@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many kernels a call launches on a device with a grid, beside the operations that PyTorch's eager mode dispatches.
 
-    PYTHONPATH=python python bench/launches.py [--device opencl:0] [--only TEXT ...] [--least N] [--all]
+    PYTHONPATH=python python bench/launches.py [--device opencl:0] [--only TEXT ...] [--least N] [--all] [--public]
 
 A recorded call gives our number. PyTorch's is the number of operations that reach a device in its dispatcher, views and empty
 arrays aside: most of them launch one kernel on a card, some several, so rows with more launches than that are candidates, no
 verdicts. The table is the sweep's (bench/sweep/cases.py) with small arrays of one type, and functions that it has not. Calls
 that wait for their result cannot be recorded and are listed at the end.
+
+--public: every public function of weft, weft.special, weft.nn.functional and steps of optimizers, of one to three arrays of an odd
+shape, float32, bfloat16, int32 and bool, forward and with a backward pass, sorted by launches. Functions that want other arguments are
+listed at the end, those of the table above aside.
 """
 
 import argparse
+import inspect
 import os
 import sys
 
@@ -202,6 +207,151 @@ def sweep_rows(device):
             yield name + (" with gradients" if gradients else ""), make
 
 
+MODULES = {"": "", "special": "special", "nn.functional": "nn.functional"}
+SHAPE = (5, 7, 33)
+
+
+def public_functions():
+    """(name, module's name, function's name, how many arrays it takes)"""
+    seen = set()
+    for path in MODULES:
+        module = weft
+        for part in filter(None, path.split(".")):
+            module = getattr(module, part)
+        for name in sorted(getattr(module, "__all__", dir(module))):
+            function = getattr(module, name, None)
+            if name.startswith("_") or inspect.isclass(function) or not callable(function):
+                continue
+            try:
+                signature = inspect.signature(function)
+            except (TypeError, ValueError):
+                count = (1, 2, 3)
+            else:
+                wanted = [
+                    p
+                    for p in signature.parameters.values()
+                    if p.default is p.empty
+                    and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+                ]
+                count = (len(wanted),) if 1 <= len(wanted) <= 3 else ()
+            if (path, name) not in seen and count:
+                seen.add((path, name))
+                yield (f"{path}.{name}" if path else name), path, name, count
+
+
+def _values(rng, dtype, shape):
+    if dtype == "bool":
+        return rng.random(shape) > 0.5
+    if dtype == "int32":
+        return rng.integers(1, 9, shape).astype("int32")
+    return (rng.random(shape) * 0.8 + 0.1).astype("float32")
+
+
+def _torch_function(path, name):
+    module = torch
+    for part in filter(None, path.split(".")):
+        module = getattr(module, part)
+    return getattr(module, name, None)
+
+
+def public_row(path, name, count, dtype, gradients, device):
+    """(our launches or why there are none, the operations of PyTorch or None)"""
+    module = weft
+    for part in filter(None, path.split(".")):
+        module = getattr(module, part)
+    function, rng = getattr(module, name), np.random.default_rng(3)
+    host = [_values(rng, dtype, SHAPE) for _ in range(count)]
+    own = [weft.asarray(a, device=device).astype(dtype) for a in host]
+    if gradients:
+        own = [weft.Tensor(a, requires_grad=True) for a in own]
+
+    def call(f, leaves):
+        out = f(*leaves)
+        if not gradients:
+            return out
+        for leaf in leaves:
+            leaf.grad = None
+        outs = [o for o in (out if isinstance(out, (tuple, list)) else [out]) if o.requires_grad]
+        if outs:
+            outs[0].sum().backward()
+
+    mine = ours(lambda: call(function, own), weft.device(device))
+    theirs_count, like = None, _torch_function(path, name)
+    if like is not None:
+        other = [torch.from_numpy(a).to(getattr(torch, dtype)) for a in host]
+        other = [a.requires_grad_() for a in other] if gradients else other
+        try:
+            theirs_count = len(theirs(lambda: call(like, other)))
+        except Exception:  # noqa: BLE001
+            pass
+    return mine, theirs_count
+
+
+def optimizer_rows(device):
+    shapes = [(7,), (5, 3), (33, 9), (1,)] * 4
+    for name in (
+        "SGD",
+        "Adam",
+        "AdamW",
+        "RMSprop",
+        "Adagrad",
+        "NAdam",
+        "RAdam",
+        "Adamax",
+        "Adadelta",
+    ):
+        if not hasattr(weft.optim, name):
+            continue
+        leaves = [weft.Tensor(weft.ones(s, device=device), requires_grad=True) for s in shapes]
+        for leaf in leaves:
+            leaf.grad = weft.Tensor(weft.ones(leaf.shape, device=device), requires_grad=False)
+        step = getattr(weft.optim, name)(leaves, lr=0.01).step
+        step()
+        count, why = ours(step, weft.device(device))
+        yield f"optim.{name}, {len(shapes)} parameters", count, why
+
+
+def public(args):
+    rows, left = [], []
+    for name, path, function, counts in public_functions():
+        if args.only and not any(text in name for text in args.only):
+            continue
+        reason = ""
+        for dtype, gradients in (
+            ("float32", False), ("float32", True), ("bfloat16", False), ("bfloat16", True), ("int32", False), ("bool", False)
+        ):  # fmt: skip
+            for count in counts:
+                try:
+                    (launches, why), other = public_row(
+                        path, function, count, dtype, gradients, args.device
+                    )
+                except Exception as fault:  # noqa: BLE001
+                    why, launches = f"{type(fault).__name__}: {fault}".partition("\n")[0][:90], None
+                if launches is not None:
+                    print(f"  {name} {dtype} {launches}", file=sys.stderr, flush=True)
+                    rows.append(
+                        (launches, other, f"{name} {dtype}{' backward' if gradients else ''}")
+                    )
+                    break
+                reason = reason or why
+        if not any(r[2].startswith(name + " ") for r in rows):
+            left.append(f"{name}: {reason}")
+    for launches, other, name in sorted(rows, key=lambda r: -r[0]):
+        if launches > args.least or (other is not None and launches > other):
+            print(
+                f"{name:52s} ours {launches:3d}  torch {'-' if other is None else other:>3}",
+                flush=True,
+            )
+    for name, count, why in optimizer_rows(args.device):
+        print(f"{name:52s} ours {count if count is not None else why}")
+    known = [(a, b) for a, b, _ in rows if b is not None]
+    print(f"{len(rows)} rows, {sum(r[0] for r in rows)} launches; {len(known)} that PyTorch has, {sum(a for a, _ in known)} launches, "
+          f"{sum(b for _, b in known)} operations, {sum(a > b for a, b in known)} with more launches than operations")  # fmt: skip
+    print(f"not called or not recorded: {len(left)}")
+    for line in left:
+        print("  " + line)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", default="opencl:0")
@@ -213,7 +363,10 @@ def main():
         help="launches more than PyTorch's operations, to be printed",
     )
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--public", action="store_true")
     args = parser.parse_args()
+    if args.public:
+        return public(args)
     device, left, counts = weft.device(args.device), [], []
     for name, make in sweep_rows(args.device):
         try:

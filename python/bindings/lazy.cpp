@@ -8,6 +8,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "array_type.h"
 #include "weft/fusion/chunked.h"
 #include "weft/fusion/fuse.h"
@@ -56,28 +58,27 @@ nb::object call_fused(const FusedFunction& f, const nb::args& args) {
   std::vector<const NDArray*> arrays;
   if (!arrays_of(args, arrays))
     throw Error(ErrorKind::dtype, "python.arguments", "a fused function takes arrays or tensors");
-  std::vector<Tensor> tensors;
-  bool any = false;
-  for (nb::handle a : args) {
-    Tensor* t = nullptr;
-    const bool is = !is_ndarray(a.ptr()) && nb::try_cast<Tensor*>(a, t) && t;
-    any = any || is;
-    tensors.push_back(is ? *t : Tensor(unwrap(a.ptr())));
-  }
-  if (!any) {
-    NDArray out;
+  const bool plain =
+      std::all_of(args.begin(), args.end(), [](nb::handle a) { return is_ndarray(a.ptr()); });
+  nb::list found;
+  if (plain) {
+    std::vector<NDArray> out;
     {
       nb::gil_scoped_release nogil;
       out = f(arrays);
     }
-    return nb::cast(out);
+    for (NDArray& x : out) found.append(nb::cast(std::move(x)));
+  } else {
+    std::vector<Tensor> in, out;
+    for (nb::handle a : args)
+      in.push_back(is_ndarray(a.ptr()) ? Tensor(unwrap(a.ptr())) : nb::cast<Tensor>(a));
+    {
+      nb::gil_scoped_release nogil;
+      out = f(in);
+    }
+    for (Tensor& x : out) found.append(nb::cast(std::move(x)));
   }
-  Tensor out;
-  {
-    nb::gil_scoped_release nogil;
-    out = f(tensors);
-  }
-  return nb::cast(out);
+  return found.size() == 1 ? nb::object(found[0]) : nb::object(nb::tuple(found));
 }
 
 }  // namespace
@@ -145,13 +146,24 @@ void bind_lazy(nb::module_& m) {
       out.append(g.defined() ? nb::cast(g) : nb::none());
     return out;
   });
-  m.def("_fused_type", [](const nb::args& args) -> std::optional<Elem> {
-    std::vector<const NDArray*> arrays;
-    if (!arrays_of(args, arrays)) return std::nullopt;
-    return FusedFunction::compute_elem(arrays);
-  });
+  m.def("_lazy_detach", [](const Lazy& x) { return detach(x); });
   nb::class_<FusedFunction>(m, "FusedFunction", "An element-wise function as one kernel.")
-      .def(nb::init<const std::string&, const Lazy&, int, bool>())
+      .def_static(
+          "make",
+          [](const std::string& name, std::vector<Lazy> values, int inputs,
+             const std::string& reduction) {
+            using Total = FusedFunction::Total;
+            const Total total = reduction == "sum"    ? Total::sum
+                                : reduction == "mean" ? Total::mean
+                                                      : Total::none;
+            return FusedFunction::make(name, std::move(values), inputs, total);
+          },
+          nb::arg("name"), nb::arg("values"), nb::arg("inputs"), nb::arg("reduction"))
+      .def_static("suits",
+                  [](const nb::args& args) {
+                    std::vector<const NDArray*> arrays;
+                    return arrays_of(args, arrays) && FusedFunction::suits(arrays);
+                  })
       .def("__call__", &call_fused);
   nb::class_<FusedMap>(m, "FusedMap", "Several element-wise results in one pass.")
       .def(nb::init<std::vector<Lazy>, int, int>(), nb::arg("outputs"), nb::arg("inputs"),
@@ -175,7 +187,15 @@ void bind_lazy(nb::module_& m) {
             const nb::gil_scoped_release nogil;
             return map.step(arrays, std::vector<Scalar>(numbers.begin(), numbers.end()), in_place);
           },
-          nb::arg("arrays"), nb::arg("numbers"), nb::arg("in_place"));
+          nb::arg("arrays"), nb::arg("numbers"), nb::arg("in_place"))
+      .def(
+          "steps",
+          [](const FusedMap& map, const std::vector<std::vector<NDArray>>& lists,
+             const std::vector<double>& numbers, bool in_place) {
+            const nb::gil_scoped_release nogil;
+            return map.steps(lists, std::vector<Scalar>(numbers.begin(), numbers.end()), in_place);
+          },
+          nb::arg("lists"), nb::arg("numbers"), nb::arg("in_place"));
   nb::class_<ChunkedMap>(m, "ChunkedMap", "Elementwise operations on the host, a chunk at a time.")
       .def("run", [](const ChunkedMap& map, const std::vector<NDArray>& inputs) {
         std::vector<NDArray> out;

@@ -118,7 +118,6 @@ void bind_recording(nb::module_& m) {
          double eps, std::int64_t groups) -> nb::object {
         const PlaneNorm norm{groups, eps};
         if (!has_plane_norm(x.data(), norm)) return nb::none();
-        if (!x.data().on_host() && !(weight && bias)) return nb::none();
         NDArray mean, variance;
         Tensor y = plane_norm(x, weight.value_or(Tensor()), bias.value_or(Tensor()), norm, &mean,
                               &variance);

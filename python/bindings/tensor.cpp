@@ -2,6 +2,7 @@
 // weft.Tensor.
 
 #include "weft/autograd/tensor.h"
+#include "weft/autograd/grid_row_gradients.h"
 #include "weft/devices/machine.h"
 
 #include <set>
@@ -498,11 +499,18 @@ void bind_tensor(nb::module_& m) {
           nb::arg("dim"), nb::arg("keepdim") = false)
       .def(
           "layer_norm",
-          [](const Tensor& t, const Tensor& scale, const Tensor& shift, double eps) {
-            return layer_norm(t, scale, shift, eps);
+          [](const Tensor& t, const std::optional<Tensor>& scale,
+             const std::optional<Tensor>& shift, double eps) {
+            if (scale.has_value() == shift.has_value())
+              return layer_norm(t, scale.value_or(Tensor()), shift.value_or(Tensor()), eps);
+            const Dims row = scale ? scale->shape() : shift->shape();
+            const auto missing = [&](double v) {
+              return Tensor(full(t.device(), t.elem(), row, Scalar(v)));
+            };
+            return layer_norm(t, scale ? *scale : missing(1), shift ? *shift : missing(0), eps);
           },
-          nb::arg("scale"), nb::arg("shift"), nb::arg("eps") = 1e-5,
-          "(x - mean) / sqrt(variance + eps) * scale + shift over the last axis.")
+          nb::arg("scale").none(), nb::arg("shift").none(), nb::arg("eps") = 1e-5,
+          "(x - mean) / sqrt(variance + eps) * scale + shift over the last axis; None: 1, 0.")
       .def("concat",
            [](const Tensor& self, nb::list xs, int axis) {
              std::vector<Tensor> all;
@@ -511,7 +519,12 @@ void bind_tensor(nb::module_& m) {
            })
       .def("where",
            [](const Tensor& self, nb::handle condition, nb::handle a, nb::handle b) {
-             return where(operand(condition, self), operand(a, self), operand(b, self));
+             const Tensor test = operand(condition, self);
+             Tensor *first = tensor_of(a.ptr()), *second = tensor_of(b.ptr());
+             if (first && is_number(b.ptr())) return where(test, *first, scalar_of(b.ptr()), true);
+             if (second && is_number(a.ptr()))
+               return where(test, *second, scalar_of(a.ptr()), false);
+             return where(test, operand(a, self), operand(b, self));
            })
       .def("windows", [](const Tensor& t, std::int64_t kh, std::int64_t kw,
                          std::int64_t stride) { return windows(t, kh, kw, stride); })

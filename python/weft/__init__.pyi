@@ -1631,7 +1631,7 @@ class Tensor:
         logsumexp(self, dim: object, keepdim: bool = False) -> weft._core.Tensor
         """
     def layer_norm(self, scale: Tensor, shift: Tensor, eps: _builtins.float = 1e-05) -> Tensor:
-        """(x - mean) / sqrt(variance + eps) * scale + shift over the last axis."""
+        """(x - mean) / sqrt(variance + eps) * scale + shift over the last axis; None: 1, 0."""
     def concat(self, tensors: list[Tensor], axis: _builtins.int, /) -> Tensor:
         """concat(self, arg0: list, arg1: int, /) -> weft._core.Tensor"""
     def where(self, condition: Any, a: Any, b: Any, /) -> Tensor:

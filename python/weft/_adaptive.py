@@ -8,7 +8,7 @@ import math
 import weft
 
 from ._fused_step import FusedStep
-from ._optimizer import Optimizer, _decayed
+from ._optimizer import Optimizer, _decayed, into
 
 # ---- formulas: x is what is learned, g its gradient
 
@@ -104,7 +104,8 @@ class Adagrad(Optimizer):
             if i not in self._sum:
                 self._sum[i] = weft.full_like(g, options["initial_accumulator_value"])
             rate = options["lr"] / (1.0 + (n - 1) * options["lr_decay"])
-            p.data, self._sum[i] = _adagrad(p.data, self._sum[i], g, rate, options["eps"], decay)
+            arguments = p.data, self._sum[i], g, rate, options["eps"], decay
+            yield _adagrad, arguments, into(p, i, self._sum)
 
 
 class Adadelta(Optimizer):
@@ -121,9 +122,8 @@ class Adadelta(Optimizer):
         for i, p, g, options in self._each():
             rho, decay = options["rho"], options["weight_decay"] or None
             v, delta = _held(g, i, self._square, self._delta)
-            p.data, self._square[i], self._delta[i] = _adadelta(
-                p.data, v, delta, g, options["lr"], rho, 1 - rho, options["eps"], decay
-            )
+            arguments = p.data, v, delta, g, options["lr"], rho, 1 - rho, options["eps"], decay
+            yield _adadelta, arguments, into(p, i, self._square, self._delta)
 
 
 class _Moments(Optimizer):
@@ -158,9 +158,9 @@ class _Moments(Optimizer):
         beta1, beta2 = options["betas"]
         factors = [beta1, 1 - beta1, beta2, 1 - beta2]
         decay = options["weight_decay"] or None
-        p.data, self._m[i], self._v[i] = step(
-            p.data, *_held(g, i, self._m, self._v), g, *numbers, options["eps"], *factors, decay
-        )
+        held = _held(g, i, self._m, self._v)
+        arguments = p.data, *held, g, *numbers, options["eps"], *factors, decay
+        return step, arguments, into(p, i, self._m, self._v)
 
 
 class Adamax(_Moments):
@@ -170,7 +170,7 @@ class Adamax(_Moments):
         for i, p, g, options in self._each():
             t, (beta1, beta2) = self._count(i), options["betas"]
             rate = options["lr"] / (1 - beta1**t)
-            self._rolled(_adamax, i, p, g, options, rate)
+            yield self._rolled(_adamax, i, p, g, options, rate)
 
 
 class NAdam(_Moments):
@@ -203,7 +203,7 @@ class NAdam(_Moments):
             product = self.products[i] = self.products.get(i, 1.0) * mu
             now = options["lr"] * (1 - mu) / (1 - product)
             ahead = options["lr"] * ahead / (1 - product * ahead)
-            self._rolled(_nadam, i, p, g, options, now, ahead, 1 / (1 - beta2**t))
+            yield self._rolled(_nadam, i, p, g, options, now, ahead, 1 / (1 - beta2**t))
 
 
 class RAdam(_Moments):
@@ -224,7 +224,7 @@ class RAdam(_Moments):
             if rho > 5:
                 part = (rho - 4) * (rho - 2) * limit / ((limit - 4) * (limit - 2) * rho)
                 certain = math.sqrt(part * left)
-            self._rolled(_radam, i, p, g, options, options["lr"] / (1 - beta1**t), certain)
+            yield self._rolled(_radam, i, p, g, options, options["lr"] / (1 - beta1**t), certain)
 
 
 class Rprop(Optimizer):
@@ -244,9 +244,9 @@ class Rprop(Optimizer):
             if i not in self._size:
                 self._size[i] = weft.full_like(g, options["lr"])
             (before,) = _held(g, i, self._before)
-            p.data, self._before[i], self._size[i] = _rprop(
-                p.data, before, self._size[i], g, *options["etas"], *options["step_sizes"]
-            )
+            limits = *options["etas"], *options["step_sizes"]
+            arguments = p.data, before, self._size[i], g, *limits
+            yield _rprop, arguments, into(p, i, self._before, self._size)
 
 
 class ASGD(Optimizer):
@@ -291,6 +291,5 @@ class ASGD(Optimizer):
                 share = None
             (mean,) = _held(g, i, self._mean)
             decay = options["weight_decay"] or None
-            p.data, self._mean[i] = _averaged(
-                p.data, mean, g, rate, 1.0 - lambd * rate, share, decay
-            )
+            arguments = p.data, mean, g, rate, 1.0 - lambd * rate, share, decay
+            yield _averaged, arguments, into(p, i, self._mean)

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections import OrderedDict
 
 from . import _core
 from ._autocast import alone as _alone
-from ._boundary import import_later
 from ._core import NDArray, Tensor
+from ._pointwise import Kept, traced
 
-_MOST = 256  # plans of one function
 _ARRAY = object()  # stands for an array or tensor among arguments
 
 
@@ -26,15 +24,10 @@ class _Plan:
     """The kernels for arguments of given types and shapes."""
 
     def __init__(self, function, args, like):
-        Traced = import_later("weft._traced").Traced
-
         arrays = [a for a in args if isinstance(a, (NDArray, Tensor))]
         self.inputs = [_core._lazy_input(i, a.dtype, a.shape) for i, a in enumerate(arrays)]
-        rest = iter(self.inputs)
-        out = function(
-            *(Traced(next(rest)) if isinstance(a, (NDArray, Tensor)) else a for a in args)
-        )
-        self.output, self.like, self._backward = out._lazy, like, {}
+        (self.output,) = traced(function, args, self.inputs, (False, True))
+        self.like, self._backward = like, {}
         self.forward = _core.FusedPlan([self.output], False, like)
 
     @functools.cached_property
@@ -87,7 +80,7 @@ def _linked(function, plan, args, data):
 
 def joined(function):
     """The function of arrays or tensors of one device, then numbers, tuples and None, in few kernels."""
-    plans: OrderedDict = OrderedDict()
+    plans = Kept(256)
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -112,9 +105,7 @@ def joined(function):
             return function(*args)
         if plan is None:
             like = arrays[0].data if type(arrays[0]) is Tensor else arrays[0]
-            plan = plans[key] = _Plan(function, args, like)
-            if len(plans) > _MOST:
-                plans.popitem(last=False)
+            plan = plans.add(key, _Plan(function, args, like))
         (data,) = plan.forward.run([a.data if type(a) is Tensor else a for a in arrays])
         if all(type(a) is NDArray for a in arrays):
             return data

@@ -10,6 +10,9 @@ from ._held_state import Holder, captured
 from ._errors import unwritten as _unwritten
 
 
+_MOST_TOGETHER = 64  # parameters whose new values exist beside the old ones
+
+
 class Optimizer(Holder):
     """Holds parameters; step() updates those that have a gradient.
 
@@ -174,11 +177,44 @@ class Optimizer(Holder):
         """One update. `closure`, if given, is called first: it computes the loss anew, calls backward, and returns
         the loss, which step returns."""
         loss = None if closure is None else _called(closure)
-        self._update()
+        run_together(self._update() or ())
         return loss
 
     def _update(self):
+        """Yields (formula, its arguments, what takes the results) for each parameter."""
         raise _unwritten(self, "_update")
+
+
+def into(p, i, *rows):
+    """Takes a formula's results: the parameter's values, and what the rows hold of it."""
+
+    def take(x, *values):
+        p.data = x
+        for row, value in zip(rows, values):
+            if row is not None and value is not None:
+                row[i] = value
+
+    return take
+
+
+def run_together(steps):
+    """Runs formulas; those of small arrays on a device with a grid some at a time, in few launches."""
+    waiting = {}
+    for formula, arguments, take in steps:
+        if not formula.joins(arguments[0]):
+            take(*formula(*arguments))
+            continue
+        calls = waiting.setdefault(formula, [])
+        calls.append((arguments, take))
+        if len(calls) == _MOST_TOGETHER:
+            _run_calls(formula, waiting.pop(formula))
+    for formula, calls in waiting.items():
+        _run_calls(formula, calls)
+
+
+def _run_calls(formula, calls):
+    for (_, take), results in zip(calls, formula.together([a for a, _ in calls])):
+        take(*results)
 
 
 def _called(closure):

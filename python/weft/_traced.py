@@ -132,6 +132,10 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
         axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return Traced(_core._lazy_permute(self._lazy, [a % self.ndim for a in axes]), self._memory)
 
+    def held(self):
+        """The same value, which gradients of the trace do not pass."""
+        return Traced(_core._lazy_detach(self._lazy), self._memory)
+
     def detach(self):
         """The same values without gradients: a step of the plan that gradients do not pass."""
         return active[-1].island("detach", lambda x: x, (self,), {})
@@ -252,6 +256,9 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
         return total if keepdims else total.reshape(self._reduced("max", axis, False).shape)
 
     def layer_norm(self, scale, shift, eps=1e-5):
+        row = {"shape": self.shape[-1:], "dtype": self.dtype, "device": self.device}
+        scale = weft.ones(**row) if scale is None else scale
+        shift = weft.zeros(**row) if shift is None else shift
         if self.size and all(x.shape == self.shape[-1:] for x in (scale, shift)):
             if (rows := self._rows("layer_norm", -1, (scale, shift), eps)) is not None:
                 return rows

@@ -14,6 +14,7 @@ from . import _factor_gradients as _gradients
 from . import _namespace as _ns
 from ._boundary import publish as _publish
 from ._errors import error as _error
+from ._joined import joined as _joined
 from ._fallback import computed as _computed
 from ._torch_names import understand as _understand
 from ._namespace.common import _array, _is_tensor
@@ -437,13 +438,21 @@ def outer(x1, x2, /):
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """p-norms of vectors along an axis or several, of all elements without: sum(|x|^ord)^(1/ord); ord 0 counts, inf and -inf give the largest and least magnitude."""
-    if ord == 2 and isinstance(x, _core.NDArray) and x.dtype.kind == "f" and x.dtype.itemsize >= 4:
+    if (
+        ord == 2
+        and isinstance(x, _core.NDArray)
+        and x.device.host_accessible
+        and x.dtype.kind == "f"
+        and x.dtype.itemsize >= 4
+    ):
         if axis is None and not keepdims and x.is_contiguous():
             line = _core._reshape(x, (x.size,), None)
             return _core.operations["sqrt"](_core._matmul(line, line))
         return _core.operations["sqrt"](_core._reduce("sum", x * x, axis, keepdims, None))
     if ord == 2 and x.dtype.kind == "f":
-        return _core.operations["sqrt"](_ns.sum(x * x, axis=axis, keepdims=keepdims))
+        if isinstance(x, _core.Tensor) and not _core._has_grid(x.data):
+            return _core.operations["sqrt"]((x * x).sum(axis, keepdims))
+        return _length(x, axis, keepdims)
     magnitude = _core.operations["abs"](x)
     if ord == _math.inf:
         return (
@@ -462,6 +471,11 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
             _ns.sum(magnitude * magnitude, axis=axis, keepdims=keepdims)
         )
     return _ns.sum(magnitude**ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
+
+
+@_joined
+def _length(x, axis, keepdims):
+    return _core.operations["sqrt"](_ns.sum(x * x, axis=axis, keepdims=keepdims))
 
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):

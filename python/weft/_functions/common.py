@@ -9,6 +9,7 @@ from .. import _core
 from .._core import NDArray, Tensor
 from .._dispatch import Recorder
 from .._errors import error as _error
+from .._pointwise import held
 
 
 def value(x):
@@ -23,9 +24,13 @@ def beside(x, like):
 
 
 def plain(x):
-    """The array of a value, without the graph."""
+    """The array of a value, without the graph: gradients of a trace do not pass."""
     x = value(x)
-    return x.data if isinstance(x, Tensor) else x
+    if isinstance(x, NDArray):
+        return x
+    if isinstance(x, Tensor):
+        return x.data
+    return held(x)
 
 
 def real(x):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import weft
@@ -10,7 +11,7 @@ import weft
 from .. import _core
 from .._boundary import direct
 from .._core import NDArray, Tensor
-from .._pointwise import composed
+from .._pointwise import composed, has_graph
 from .common import beside, plain, real, refused, value
 
 __all__ = [
@@ -89,7 +90,7 @@ def modf(x):
     x = real(x)
     whole = weft.trunc(plain(x))
     part = weft.where(weft.isinf(plain(x)), 0.0, x - whole)
-    if not isinstance(x, Tensor):  # whose gradient does not depend on the sign of a zero
+    if not has_graph(x):  # whose gradient does not depend on the sign of a zero
         part = weft.copysign(part, whole)
     return part, Tensor(whole, requires_grad=False) if isinstance(x, Tensor) else whole
 
@@ -254,7 +255,7 @@ def _lgamma_right(x):
     return weft.where(large, stirling(weft.where(large, x, 1e5)), stirling(lifted) - weft.log(safe))
 
 
-@composed
+@functools.partial(composed, long=True)
 def lgamma(x):
     """The logarithm of |gamma(x)|; infinite at 0 and at negative whole numbers."""
     x = real(x)
@@ -269,7 +270,7 @@ def lgamma(x):
     return weft.where(pole | weft.isinf(p), math.inf, out)
 
 
-@composed
+@functools.partial(composed, long=True)
 def digamma(x):
     """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0 and infinity at -0."""
     x = real(x)

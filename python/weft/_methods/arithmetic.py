@@ -11,7 +11,7 @@ import weft
 
 from .. import _core
 from .._errors import error as _error
-from .._pointwise import composed
+from .._pointwise import composed, has_graph
 from .tools import also, filled, plain
 
 
@@ -124,6 +124,8 @@ class Arithmetic:
             return weft.linalg.norm(self, "nuc")
         x = weft.abs(self) if p != 2 or self.dtype.kind == "c" else self
         if p == 2:
+            if isinstance(x, weft.Tensor) and weft._core._has_grid(x.data):
+                return weft.linalg.vector_norm(x, axis=dim, keepdims=keepdim)
             return weft.sqrt((x * x).sum(dim, keepdim))
         if p in (math.inf, -math.inf):
             extreme = weft.max if p > 0 else weft.min
@@ -218,7 +220,11 @@ class Arithmetic:
         rest = weft.remainder(
             weft.abs(self), weft.abs(other) if hasattr(other, "dtype") else abs(other)
         )
-        return weft.copysign(rest, self) if kinds[0] == "f" else weft.where(self < 0, -rest, rest)
+        if kinds[0] == "f" and not has_graph(self):
+            return weft.copysign(rest, self)
+        return weft.where(
+            plain(self) < 0, -rest, rest
+        )  # whose gradient is that of a rest of 0, too
 
     @composed
     def logit(self, eps=None):
@@ -256,7 +262,7 @@ class Arithmetic:
         """Radians as degrees."""
         return self * (180 / math.pi)
 
-    @functools.partial(composed, widens=False)
+    @composed
     def nan_to_num(self, nan=0.0, posinf=None, neginf=None):
         """NaN and infinities as numbers: the type's largest unless given."""
         x = plain(self)

@@ -7,6 +7,7 @@ from .. import _core
 from .._boundary import is_function
 from .._core import Tensor
 from .._errors import error as _error
+from .._pointwise import held
 from .._torch_names import understanding
 
 _OF_EVERY_CLASS = set(vars(type("_", (), {}))) | {
@@ -17,8 +18,8 @@ _OF_EVERY_CLASS = set(vars(type("_", (), {}))) | {
 
 
 def plain(x):
-    """The array of a tensor; anything else as it is."""
-    return x.data if isinstance(x, Tensor) else x
+    """The array of a tensor, a value of a trace without gradients; anything else as it is."""
+    return x.data if isinstance(x, Tensor) else held(x)
 
 
 def axis_of(x, dim):

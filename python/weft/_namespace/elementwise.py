@@ -9,6 +9,7 @@ from .._boundary import direct as _direct
 from .._boundary import publish as _publish
 from .. import _core
 from .._core import NDArray, Tensor
+from .._pointwise import composed as _composed
 from .common import _INTEGERS, _array, _is_tensor, _name, _pybool, _row
 from .creation import asarray
 from .types import iinfo
@@ -24,7 +25,7 @@ def where(condition, x1, x2, /):
     if hasattr(condition, "__weft_operation__"):  # a traced value
         return condition.where(condition, x1, x2)
     if not isinstance(x1, NDArray) and not isinstance(x2, NDArray):
-        x1 = asarray(x1)
+        x1 = asarray(x1, device=getattr(condition, "device", None))
     return _core._where(_array(condition), x1, x2)
 
 
@@ -53,6 +54,9 @@ def clip(x, /, min=None, max=None):
         done = _core._clipped(x, bound(min), bound(max))
         if done is not None:
             return done
+    if isinstance(x, Tensor) and x.dtype.kind == "f" and _core._has_grid(x.data):
+        if _py.all(b is None or type(b) in (int, float) for b in (min, max)):
+            return _limited(x, min, max)
     out = x
     if min is not None:
         out = _row("maximum")(out, bound(min))
@@ -61,6 +65,12 @@ def clip(x, /, min=None, max=None):
     if out.dtype != x.dtype and not (integers and out.dtype.kind == "f"):
         out = out.astype(x.dtype)
     return x.astype(x.dtype) if out is x and not isinstance(x, Tensor) else out
+
+
+@_composed
+def _limited(x, low, high):
+    x = x if low is None else _row("maximum")(x, low)
+    return x if high is None else _row("minimum")(x, high)
 
 
 __all__ = ["clip", "where"]

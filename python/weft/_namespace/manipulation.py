@@ -346,7 +346,15 @@ def triu(x, /, k=0):
 
 def _one_kernel(x, k, lower):
     """The triangle where the device makes it in one kernel, else None."""
-    return _core._triangle(x, k, lower) if isinstance(x, _core.NDArray) and x.ndim >= 2 else None
+    if not isinstance(x, (_core.NDArray, _core.Tensor)) or x.ndim < 2:
+        return None
+    if isinstance(x, _core.NDArray):
+        return _core._triangle(x, k, lower)
+    if (data := _core._triangle(x.data, k, lower)) is None:
+        return None
+    half = tril if lower else triu
+    rule = lambda xs, result, g: [half(g, k)]  # noqa: E731
+    return _core._function_tensor("tril" if lower else "triu", data, [x], rule, [], False)
 
 
 def _triangle(x, k):

@@ -8,6 +8,7 @@ import math
 import weft
 
 from .. import init as _init
+from .._methods.tools import plain
 from .._pointwise import pointwise
 from .module import Module, Parameter
 
@@ -31,10 +32,6 @@ __all__ = [
     "rrelu",
     "gumbel_softmax",
 ]
-
-
-def _plain(x):
-    return x.data if isinstance(x, weft.Tensor) else x
 
 
 @pointwise
@@ -135,7 +132,7 @@ def glu(x, axis=-1, dim=None):
 @pointwise
 def hardshrink(x, lambd=0.5):
     """x where |x| > lambd, else 0."""
-    return weft.where(weft.abs(_plain(x)) > lambd, x, 0.0).astype(x.dtype)
+    return weft.where(weft.abs(plain(x)) > lambd, x, 0.0).astype(x.dtype)
 
 
 @pointwise
@@ -153,7 +150,7 @@ def tanhshrink(x):
 @pointwise
 def threshold(x, threshold, value):
     """x where x > threshold, else value."""
-    return weft.where(_plain(x) > threshold, x, value).astype(x.dtype)
+    return weft.where(plain(x) > threshold, x, value).astype(x.dtype)
 
 
 def rrelu(x, lower=1.0 / 8, upper=1.0 / 3, training=False, key=None):

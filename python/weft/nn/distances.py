@@ -8,6 +8,7 @@ import math
 import weft
 
 from .. import init
+from .._joined import joined as _joined
 from .module import Module, Parameter
 
 __all__ = ["cosine_similarity", "pairwise_distance", "pdist", "bilinear"]
@@ -15,13 +16,22 @@ __all__ = ["cosine_similarity", "pairwise_distance", "pdist", "bilinear"]
 
 def cosine_similarity(x, y, axis=1, eps=1e-8, dim=None):
     """The cosine of the angle between vectors along an axis; `dim` is PyTorch's name of the axis."""
-    axis = axis if dim is None else dim
+    return _cosine(x, y, axis if dim is None else dim, eps)
+
+
+@_joined
+def _cosine(x, y, axis, eps):
     lengths = [weft.clip(weft.sqrt((v * v).sum(axis)), eps, None) for v in (x, y)]
     return (x * y).sum(axis) / (lengths[0] * lengths[1])
 
 
 def pairwise_distance(x, y, p=2.0, eps=1e-6, keepdim=False):
     """The p-norm of x - y + eps along the last axis."""
+    return _distance(x, y, p, eps, keepdim)
+
+
+@_joined
+def _distance(x, y, p, eps, keepdim):
     d = weft.abs(x - y + eps)
     if p == math.inf:
         return d.max(axis=-1, keepdims=keepdim)

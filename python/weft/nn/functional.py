@@ -10,7 +10,7 @@ import weft
 from .. import _core
 from .._boundary import is_function as _is_function
 from .._boundary import direct as _direct, publish as _publish
-from .._core import Tensor
+from .._core import NDArray, Tensor
 from .._errors import error as _error
 from .._methods.of_arrays import taking_arrays as _taking_arrays
 from . import activations as _activations
@@ -25,6 +25,7 @@ from . import pooling as _pooling
 from . import sampling as _sampling
 from . import unpooling as _unpooling
 from . import variants as _variants
+from .._fused_step import FusedStep as _FusedStep
 from .._joined import joined as _joined
 from .._pointwise import pointwise as _pointwise
 from .activations import *  # noqa: F401,F403
@@ -34,7 +35,14 @@ from .dropouts import *  # noqa: F401,F403
 from .dropouts import dropout
 from .embeddings import *  # noqa: F401,F403
 from .folding import *  # noqa: F401,F403
-from .groups import as_one_node, by_statistics, group_norm, instance_norm, local_response_norm
+from .groups import (
+    as_one_node,
+    by_statistics,
+    group_norm,
+    instance_norm,
+    local_response_norm,
+    moved_statistics,
+)
 from .losses import *  # noqa: F401,F403
 from .margins import *  # noqa: F401,F403
 from .pooling import *  # noqa: F401,F403
@@ -108,14 +116,9 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
             note="rule: the last axes have these extents",
         )
     size = math.prod(shape)
-    scale = (
-        weft.ones((size,), dtype=x.dtype, device=x.device) if weight is None else weight.reshape(-1)
-    )
-    shift = (
-        weft.zeros((size,), dtype=x.dtype, device=x.device) if bias is None else bias.reshape(-1)
-    )
+    scale, shift = (w if w is None else w.reshape(-1) for w in (weight, bias))
     scale, shift = (
-        t if isinstance(t, Tensor) else Tensor(t, requires_grad=False) for t in (scale, shift)
+        Tensor(w, requires_grad=False) if isinstance(w, NDArray) else w for w in (scale, shift)
     )
     if len(shape) == 1:
         return x.layer_norm(scale, shift, eps)
@@ -170,13 +173,18 @@ def batch_norm(
         y, mean, var = found
     if momentum is not None and running_mean is not None:
         n = x.size / x.shape[1]
-        for running, moment, scale in (
-            (running_mean, mean, 1.0),
-            (running_var, var, n / max(n - 1.0, 1.0)),
-        ):
-            moment = getattr(moment, "data", moment).reshape(-1)
-            running[...] = running * (1.0 - momentum) + moment * (scale * momentum)
+        held, moments = (
+            [getattr(v, "data", v).reshape(-1) for v in pair]
+            for pair in ((running_mean, running_var), (mean, var))
+        )
+        share = momentum * n / max(n - 1.0, 1.0)
+        for old, new in zip(held, _moved(*held, *moments, 1.0 - momentum, momentum, share)):
+            if new is not old:
+                old[...] = new
     return y
+
+
+_moved = _FusedStep(moved_statistics, in_place="always")
 
 
 @_pointwise

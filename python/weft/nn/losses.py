@@ -37,50 +37,58 @@ def _reduced(x, reduction):
     return x if reduction == "none" else getattr(x, reduction)()
 
 
-def _each(function, reduction, x, *args):
-    """An elementwise loss, one of the pairs below, reduced."""
-    if reduction == "none":
-        return function[False](x, *args)
-    if reduction == "sum":
-        return function[True](x, *args)
-    if reduction == "mean" and x.size:
-        return function[True](x, *args) / float(x.size)
-    return _reduced(function[False](x, *args), reduction)
+def each(function, reduction, x, *args):
+    """An elementwise loss, one of those below, reduced."""
+    if reduction in function and x.size:
+        return function[reduction](x, *args)
+    return _reduced(function["none"](x, *args), reduction)
 
 
-def _pair(function):
-    """The function itself and its sum, each in one pass."""
-    return _pointwise(function), _pointwise(function, total=True)
+def in_one_pass(function):
+    """An elementwise loss, its sum and its mean."""
+    return {r: _pointwise(function, r) for r in ("none", "sum", "mean")}
 
 
-@_pair
+@in_one_pass
 def _square(x, y):
     return (x - y) * (x - y)
 
 
-@_pair
+@in_one_pass
 def _distance(x, y):
     return weft.abs(x - y)
 
 
-@_pair
+@in_one_pass
 def _huber(x, y, delta):
     d = weft.abs(x - y)
     near = weft.minimum(d, delta)
     return near * (d - near * 0.5)
 
 
-@_pair
+@in_one_pass
 def _logistic(x, y):
     return weft.relu(x) - x * y + weft.log1p(weft.exp(-weft.abs(x)))
 
 
-@_pair
+@in_one_pass
+def _crossed(x, y):
+    yes, no = (weft.clip(weft.log(p), -100.0, None) for p in (x, 1.0 - x))
+    return -(y * yes + (1.0 - y) * no)
+
+
+@in_one_pass
+def _logistic_of_parts(x, y, scale):
+    stable = weft.relu(-x) + weft.log1p(weft.exp(-weft.abs(x)))
+    return (1.0 - y) * x + (y * (scale - 1.0) + 1.0) * stable
+
+
+@in_one_pass
 def _divergence(x, y):
     return y * (weft.log(weft.where(y > 0, y, 1.0)) - x)
 
 
-@_pair
+@in_one_pass
 def _divergence_of_logarithms(x, y):
     return weft.exp(y) * (y - x)
 
@@ -262,17 +270,17 @@ def mse(x, y):
 
 def mse_loss(x, target, reduction="mean"):
     """Squared differences of equal shapes."""
-    return _each(_square, reduction, x, _like(x, target, "mse_loss"))
+    return each(_square, reduction, x, _like(x, target, "mse_loss"))
 
 
 def l1_loss(x, target, reduction="mean"):
     """Absolute differences of equal shapes."""
-    return _each(_distance, reduction, x, _like(x, target, "l1_loss"))
+    return each(_distance, reduction, x, _like(x, target, "l1_loss"))
 
 
 def huber_loss(x, target, reduction="mean", delta=1.0):
     """d * d / 2 where |d| < delta, else delta * (|d| - delta / 2)."""
-    return _each(_huber, reduction, x, _like(x, target, "huber_loss"), delta)
+    return each(_huber, reduction, x, _like(x, target, "huber_loss"), delta)
 
 
 def smooth_l1_loss(x, target, reduction="mean", beta=1.0):
@@ -292,8 +300,9 @@ def _weighed(loss, weight):
 def binary_cross_entropy(x, target, reduction="mean", weight=None):
     """-(t log x + (1 - t) log(1 - x)) of probabilities; logarithms are held at -100, as in PyTorch."""
     target = _like(x, target, "binary_cross_entropy")
-    yes, no = (weft.clip(weft.log(p), -100.0, None) for p in (x, 1.0 - x))
-    return _reduced(_weighed(-(target * yes + (1.0 - target) * no), weight), reduction)
+    if weight is None:
+        return each(_crossed, reduction, x, target)
+    return _reduced(_weighed(_crossed["none"](x, target), weight), reduction)
 
 
 def binary_cross_entropy_with_logits(x, target, reduction="mean", pos_weight=None, weight=None):
@@ -301,13 +310,12 @@ def binary_cross_entropy_with_logits(x, target, reduction="mean", pos_weight=Non
     weight, which broadcasts, each loss."""
     target = _like(x, target, "binary_cross_entropy_with_logits")
     if pos_weight is None and weight is None:
-        return _each(_logistic, reduction, x, target)
+        return each(_logistic, reduction, x, target)
     if pos_weight is None:
-        stable = _logistic[False](x, target)
+        stable = _logistic["none"](x, target)
     else:
-        pos_weight = weft.asarray(getattr(pos_weight, "data", pos_weight))
-        part = target * Tensor((pos_weight - 1).to(x.device), requires_grad=False) + 1.0
-        stable = (1.0 - target) * x + part * (weft.relu(-x) + weft.log1p(weft.exp(-weft.abs(x))))
+        pos_weight = weft.asarray(getattr(pos_weight, "data", pos_weight)).to(x.device)
+        stable = _logistic_of_parts["none"](x, target, pos_weight.astype(x.dtype))
     return _reduced(_weighed(stable, weight), reduction)
 
 
@@ -319,5 +327,5 @@ def kl_div(x, target, reduction="mean", log_target=False):
     target = _like(x, target, "kl_div")
     function = _divergence_of_logarithms if log_target else _divergence
     if reduction == "batchmean":
-        return _each(function, "sum", x, target) / float(x.shape[0])
-    return _each(function, reduction, x, target)
+        return each(function, "sum", x, target) / float(x.shape[0])
+    return each(function, reduction, x, target)

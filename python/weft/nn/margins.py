@@ -10,8 +10,9 @@ import weft
 from .. import _core
 from .._core import Tensor
 from .._errors import error as _error
+from .._methods.tools import plain
 from .distances import cosine_similarity, pairwise_distance
-from .losses import _like, _reduced
+from .losses import _like, _reduced, each, in_one_pass
 
 __all__ = [
     "margin_ranking_loss",
@@ -50,15 +51,47 @@ def _in_range(name, labels, n):
         )
 
 
+@in_one_pass
+def _ranked(x, y, target, margin):
+    return weft.relu((y - x) * target + margin)
+
+
+@in_one_pass
+def _hinged(x, target, margin):
+    return weft.where(plain(target) == 1, x, weft.relu(margin - x))
+
+
+@in_one_pass
+def _soft_margin(x, target):
+    z = -x * target
+    return weft.relu(z) + weft.log1p(weft.exp(-weft.abs(z)))
+
+
+@in_one_pass
+def _poisson(x, target, log_input, full, eps):
+    loss = weft.exp(x) - target * x if log_input else x - target * weft.log(x + eps)
+    if not full:
+        return loss
+    t = weft.clip(target, 1.0, None)
+    term = t * weft.log(t) - t + weft.log(t * (2.0 * math.pi)) * 0.5
+    return loss + weft.where(plain(target) > 1, term, term * 0.0)
+
+
+@in_one_pass
+def _gaussian(x, target, var, full):
+    d = x - target
+    loss = (weft.log(var) + d * d / var) * 0.5
+    return loss + 0.5 * math.log(2.0 * math.pi) if full else loss
+
+
 def margin_ranking_loss(x, y, target, margin=0.0, reduction="mean"):
     """max(0, -target (x - y) + margin); target is 1 where x should be larger, else -1."""
-    return _reduced(weft.relu((y - x) * _fixed(target, x) + margin), reduction)
+    return each(_ranked, reduction, x, y, _fixed(target, x), margin)
 
 
 def hinge_embedding_loss(x, target, margin=1.0, reduction="mean"):
     """x where target is 1, max(0, margin - x) where it is -1."""
-    target = _like(x, target, "hinge_embedding_loss").data
-    return _reduced(weft.where(target == 1, x, weft.relu(margin - x)), reduction)
+    return each(_hinged, reduction, x, _like(x, target, "hinge_embedding_loss"), margin)
 
 
 def cosine_embedding_loss(x, y, target, margin=0.0, reduction="mean"):
@@ -70,8 +103,7 @@ def cosine_embedding_loss(x, y, target, margin=0.0, reduction="mean"):
 
 def soft_margin_loss(x, target, reduction="mean"):
     """log(1 + exp(-target x))."""
-    z = -x * _like(x, target, "soft_margin_loss")
-    return _reduced(weft.relu(z) + weft.log1p(weft.exp(-weft.abs(z))), reduction)
+    return each(_soft_margin, reduction, x, _like(x, target, "soft_margin_loss"))
 
 
 def multi_margin_loss(x, target, p=1, margin=1.0, weight=None, reduction="mean"):
@@ -177,12 +209,7 @@ def triplet_margin_with_distance_loss(
 def poisson_nll_loss(x, target, log_input=True, full=False, eps=1e-8, reduction="mean"):
     """exp(x) - target x, or x - target log(x + eps) without log_input; `full` adds Stirling's term for target > 1."""
     target = _like(x, target, "poisson_nll_loss")
-    loss = weft.exp(x) - target * x if log_input else x - target * weft.log(x + eps)
-    if full:
-        t = weft.clip(target, 1.0, None)
-        term = t * weft.log(t) - t + weft.log(t * (2.0 * math.pi)) * 0.5
-        loss = loss + weft.where(target.data > 1, term, term * 0.0)
-    return _reduced(loss, reduction)
+    return each(_poisson, reduction, x, target, bool(log_input), bool(full), eps)
 
 
 def gaussian_nll_loss(x, target, var, full=False, eps=1e-6, reduction="mean"):
@@ -202,9 +229,7 @@ def gaussian_nll_loss(x, target, var, full=False, eps=1e-6, reduction="mean"):
         )
     # Held at eps by what is added, so that the variance has a gradient there, as in PyTorch.
     var = var + Tensor(weft.clip(var.data, eps, None) - var.data, requires_grad=False)
-    d = x - target
-    loss = (weft.log(var) + d * d / var) * 0.5
-    return _reduced(loss + 0.5 * math.log(2.0 * math.pi) if full else loss, reduction)
+    return each(_gaussian, reduction, x, target, var, bool(full))
 
 
 def ctc_loss(

@@ -11,13 +11,11 @@ from .._errors import error as _error
 from .._fused_step import FusedStep
 from .._held_state import captured
 from . import functional as F
-from .groups import as_one_node, by_statistics
+from .groups import as_one_node, by_statistics, moved_statistics
 from .module import Module, Parameter
 
 
-@FusedStep
-def _running(mean, var, new_mean, new_var, keep, part, part_var):
-    return mean * keep + new_mean * part, var * keep + new_var * part_var
+_running = FusedStep(moved_statistics)
 
 
 def _extent(name, own, other, alias):

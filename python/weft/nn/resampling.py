@@ -137,7 +137,7 @@ def interpolate(
         and all(x.shape[2:])
         and isinstance(x, weft.Tensor)
         and _core._has_grid(x.data)
-        and _core._fused_type(x) is not None
+        and x.dtype.kind == "f"
     ):
         return _core._resample(
             x, [_line(*at, align_corners) for at in zip(x.shape[2:], sizes, steps)]

@@ -13,7 +13,7 @@ from .._errors import error as _error
 from .._fused_step import FusedStep
 from .._held_state import captured
 from .._matrix_optimizers import Adafactor, Muon
-from .._optimizer import Optimizer, _decayed
+from .._optimizer import Optimizer, _decayed, into
 from .._second_order import LBFGS
 
 __all__ = [
@@ -129,12 +129,13 @@ class SGD(Optimizer):
             lr, decay = options["lr"], options["weight_decay"] or None
             ahead, v = momentum if options["nesterov"] else None, self._velocity.get(i)
             if not momentum:
-                (p.data,) = _descend(p.data, g, lr, decay)
+                yield _descend, (p.data, g, lr, decay), into(p, i)
             elif v is None:
-                p.data, self._velocity[i] = _first_velocity(p.data, g, lr, ahead, decay)
+                yield _first_velocity, (p.data, g, lr, ahead, decay), into(p, i, self._velocity)
             else:
                 part = 1.0 - dampening if dampening else None
-                p.data, self._velocity[i] = _roll(p.data, v, g, lr, momentum, part, ahead, decay)
+                arguments = p.data, v, g, lr, momentum, part, ahead, decay
+                yield _roll, arguments, into(p, i, self._velocity)
 
 
 class Adam(Optimizer):
@@ -213,7 +214,7 @@ class Adam(Optimizer):
             for rows in (self._m, self._v, self._largest):
                 if i not in rows and (rows is not self._largest or options["amsgrad"]):
                     rows[i] = weft.zeros_like(g)
-            p.data, self._m[i], self._v[i], largest = _adam(
+            arguments = (
                 x,
                 self._m[i],
                 self._v[i],
@@ -230,8 +231,7 @@ class Adam(Optimizer):
                 None if self.decoupled else decay or None,
                 shrink,
             )
-            if largest is not None:
-                self._largest[i] = largest
+            yield _adam, arguments, into(p, i, self._m, self._v, self._largest)
 
 
 class SparseAdam(Adam):
@@ -299,7 +299,7 @@ class RMSprop(Optimizer):
             before = [
                 None if row is None else row[i] if i in row else weft.zeros_like(g) for row in rows
             ]
-            p.data, *after = _rms(
+            arguments = (
                 p.data,
                 *before,
                 g,
@@ -310,9 +310,7 @@ class RMSprop(Optimizer):
                 options["momentum"] or None,
                 options["weight_decay"] or None,
             )
-            for row, value in zip(rows, after):
-                if row is not None:
-                    row[i] = value
+            yield _rms, arguments, into(p, i, *rows)
 
 
 _publish_classes(__name__)

@@ -36,7 +36,7 @@ def special(least):
     that lose digits in float32, which are computed in float64 wherever the device has it for certain."""
 
     def decorate(function):
-        @composed
+        @functools.partial(composed, long=True)
         @functools.wraps(function)
         def call(*args):
             first = real(args[0])

@@ -368,7 +368,9 @@ def vecdot(frame, a, b, axis=-1, **kwargs):
 def layer_norm(frame, x, scale, shift, eps=1e-5):
     centred = x - weft.mean(x, axis=-1, keepdims=True)
     variance = weft.mean(centred * centred, axis=-1, keepdims=True)
-    return centred * weft.rsqrt(variance + eps) * scale + shift
+    out = centred * weft.rsqrt(variance + eps)
+    out = out if scale is None else out * scale
+    return out if shift is None else out + shift
 
 
 def nn_layer_norm(frame, x, normalized_shape, weight=None, bias=None, eps=1e-5):

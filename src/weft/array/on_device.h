@@ -63,6 +63,9 @@ class DeviceOperators {
   virtual bool has_rows(const Ref<Device>& device, std::int64_t columns) const = 0;
   virtual void rows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in,
                     double eps) const = 0;
+  /// Of compact arrays on a device with a grid, along another axis than the last.
+  virtual void rows_along(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in,
+                          int axis) const = 0;
 
   /// Whether products of arrays like this one have a kernel of their own.
   virtual bool has_products(const NDArray& x) const = 0;

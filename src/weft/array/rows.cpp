@@ -157,6 +157,19 @@ NDArray apply_rows_along(RowKernel kind, std::span<const NDArray* const> operand
   const int last = operands[0]->ndim() - 1,
             at = normalize_axis(axis, operands[0]->ndim(), name_of(kind));
   if (at == last) return apply_rows(kind, operands);
+  const NDArray& x = *operands[0];
+  if (x.size() > 0 && has_grid(x) && is_real_float(x.elem()) &&
+      std::all_of(operands.begin(), operands.end(), [&](const NDArray* a) {
+        return a->elem() == x.elem() && a->shape() == x.shape() && a->device() == x.device();
+      })) {
+    NDArray ready[2];
+    const NDArray* compact[2];
+    for (std::size_t k = 0; k < operands.size(); ++k)
+      ready[k] = operands[k]->contiguous(), compact[k] = &ready[k];
+    NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
+    on_device().rows_along(kind, out, {compact, operands.size()}, at);
+    return out;
+  }
   NDArray turned[2];
   const NDArray* in[2];
   for (std::size_t k = 0; k < operands.size(); ++k) {
@@ -209,12 +222,18 @@ NDArray logsumexp(const NDArray& x, const Axes& axes, bool keepdims) {
 NDArray layer_norm(const NDArray& x, const NDArray& scale, const NDArray& shift, double eps) {
   const std::int64_t n = x.ndim() ? x.shape()[x.ndim() - 1] : 0;
   for (const NDArray* a : {&scale, &shift}) {
-    if (a->ndim() == 1 && a->shape()[0] == n) continue;
+    if (!a->defined() || (a->ndim() == 1 && a->shape()[0] == n)) continue;
     throw Error(ErrorKind::shape, "array.layer_norm.shape",
                 cat("layer_norm of ", describe(x), " with ", describe(*a)))
         .note(cat("rule: scale and shift have one element for each of the ", n, " of a row"));
   }
+  const bool plain = !scale.defined() && !shift.defined();
   const NDArray* in[3] = {&x, &scale, &shift};
+  if (plain && !x.on_host() && x.ndim() > 0 && on_device().has_rows(x.device(), n))
+    return apply_rows(RowKernel::layer_norm, {in, 1}, eps);
+  const NDArray one = scale.defined() ? scale : full(x.device(), x.elem(), Dims{n}, Scalar(1.0));
+  const NDArray zero = shift.defined() ? shift : full(x.device(), x.elem(), Dims{n}, Scalar(0.0));
+  in[1] = &one, in[2] = &zero;
   return apply_rows(RowKernel::layer_norm, in, eps);
 }
 

@@ -36,10 +36,20 @@ class Channels {
                 x_.shape(), over_);
     return out;
   }
-  NDArray all(Kind kind, std::vector<NDArray> of, std::vector<Scalar> numbers, Value value) const {
+  /// Of the arrays that are there.
+  NDArray all(Kind kind, const std::vector<NDArray>& given, std::vector<Scalar> numbers,
+              Value value) const {
     NDArray out = NDArray::empty(x_.device(), x_.elem(), x_.shape());
+    std::vector<NDArray> of;
+    std::uint64_t form = 0;
+    for (const NDArray& a : given) {
+      form = form * 2 + a.defined();
+      if (a.defined()) of.push_back(a);
+    }
     const Arrays arrays(std::move(of), *this);
-    grid_map(out, map(kind, arrays, numbers, std::move(value)));
+    Map one = map(kind, arrays, numbers, std::move(value));
+    one.key += form << 3;
+    grid_map(out, one);
     return out;
   }
   double count;  // of elements of a channel
@@ -98,10 +108,12 @@ BatchNorm batch_norm(const NDArray& x, const NDArray& weight, const NDArray& bia
         const Expr centred = minus(e[0], e[1]);
         return times(times(centred, centred), n[0]);
       });
+  const bool weighted = weight.defined(), shifted = bias.defined();
   out.y = c.all(Channels::normal, {x, out.mean, out.variance, weight, bias}, {eps},
-                [](const auto& e, const auto& n) {
+                [=](const auto& e, const auto& n) {
                   const Expr normal = times(minus(e[0], e[1]), root(e[2], n[0]));
-                  return plus(times(normal, e[3]), e[4]);
+                  const Expr scaled = weighted ? times(normal, e[3]) : normal;
+                  return shifted ? plus(scaled, e.back()) : scaled;
                 });
   return out;
 }
@@ -116,12 +128,13 @@ BatchNormGradient batch_norm_gradient(const NDArray& g, const NDArray& x, const 
                      [](const auto& e, const auto& n) {
                        return times(e[0], times(minus(e[1], e[2]), root(e[3], n[0])));
                      });
-  out.x = c.all(Channels::gradient, {g, x, mean, variance, weight, out.weight, out.bias},
-                {eps, 1 / c.count}, [](const auto& e, const auto& n) {
+  const bool weighted = weight.defined();
+  out.x = c.all(Channels::gradient, {g, x, mean, variance, out.weight, out.bias, weight},
+                {eps, 1 / c.count}, [=](const auto& e, const auto& n) {
                   const Expr spread = root(e[3], n[0]);
                   const Expr normal = times(minus(e[1], e[2]), spread);
-                  const Expr rest = plus(times(e[6], n[1]), times(normal, times(e[5], n[1])));
-                  return times(times(e[4], spread), minus(e[0], rest));
+                  const Expr rest = plus(times(e[5], n[1]), times(normal, times(e[4], n[1])));
+                  return times(weighted ? times(e[6], spread) : spread, minus(e[0], rest));
                 });
   return out;
 }

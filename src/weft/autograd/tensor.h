@@ -185,7 +185,7 @@ Tensor windows(const Tensor& x, std::int64_t kh, std::int64_t kw, std::int64_t s
 Tensor softmax(const Tensor& x, int axis);
 Tensor log_softmax(const Tensor& x, int axis);
 Tensor logsumexp(const Tensor& x, const Axes& axes = {}, bool keepdims = false);
-/// Over the last axis; scale and shift hold one row.
+/// Over the last axis; scale and shift hold one row, or are both undefined.
 Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, double eps);
 /// x (n, c, h, w), weight (o, c, kh, kw).
 Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding);

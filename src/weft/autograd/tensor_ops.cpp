@@ -7,10 +7,12 @@
 #include "weft/array/known.h"
 #include "weft/array/pad.h"
 #include "weft/array/row_gradients.h"
+#include "weft/autograd/grid_row_gradients.h"
 #include "weft/autograd/tensor.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/reduce_program.h"
+#include "weft/elements/gradient_ir.h"
 #include "weft/elements/rows.h"
 
 namespace weft {
@@ -39,32 +41,13 @@ using UnaryGradient = Tensor (*)(const Tensor&, const Tensor&, const Tensor&);
 using BinaryGradient = void (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool,
                                 bool, Tensor&, Tensor&);
 
-/// Does the text of a gradient's cell name this argument?
-constexpr bool names(std::string_view cell, std::string_view word) {
-  auto letter = [](char c) {
-    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  };
-  for (std::size_t at = cell.find(word); at != cell.npos; at = cell.find(word, at + 1)) {
-    const std::size_t end = at + word.size();
-    if ((at == 0 || !letter(cell[at - 1])) && (end == cell.size() || !letter(cell[end])))
-      return true;
-  }
-  return false;
-}
-constexpr Reads reads_of(std::string_view cell) {
-  return (names(cell, "x") ? 1u : 0u) | (names(cell, "y") ? 2u : 0u) |
-         (names(cell, "out") ? kResult : 0u);
-}
-
 struct Gradients {
   UnaryGradient unary;
   BinaryGradient binary;
-  Reads first, second;  // what the gradient for either operand reads
 };
 constexpr Gradients kGradients[] = {
-#define UNARY(name, rule, types, value, grad, ...) {grad_##name, nullptr, reads_of(#grad), 0},
-#define BINARY(name, rule, types, value, gx, gy, ...) \
-  {nullptr, grad_##name, reads_of(#gx), reads_of(#gy)},
+#define UNARY(name, rule, types, value, grad, ...) {grad_##name, nullptr},
+#define BINARY(name, rule, types, value, gx, gy, ...) {nullptr, grad_##name},
 #include "weft/elements/elementwise.def"
 #undef UNARY
 #undef BINARY
@@ -81,8 +64,9 @@ void with_conjugates(const GradientCall& c, std::vector<Tensor>& out, const F& c
     if (g.defined()) g = conjugate(g);
 }
 
-/// The scalar as a 0-d tensor, for gradients that multiply by it.
-Tensor constant(const Scalar& s, const Tensor& like) {
+/// The scalar as a 0-d tensor, for gradients that read it.
+Tensor constant(const Scalar& s, const Tensor& like, bool read) {
+  if (!read) return {};
   return Tensor(full(like.device(), promote_weak(like.elem(), s.kind), Dims{}, s));
 }
 
@@ -92,7 +76,7 @@ Tensor sign_gradient(const Tensor& g, const Tensor& x, const Tensor& sign) {
   const Tensor along = apply(Op::real, apply(Op::multiply, conj(sign), g));
   const Tensor across = apply(Op::subtract, g, apply(Op::multiply, sign, along));
   const Tensor size = apply(Op::abs, x);
-  const Tensor inverse = where(apply(Op::equal, size, Scalar(0)), constant(Scalar(0), size),
+  const Tensor inverse = where(apply(Op::equal, size, Scalar(0)), constant(Scalar(0), size, true),
                                apply(Op::reciprocal, size));
   return apply(Op::multiply, across, inverse);
 }
@@ -125,28 +109,32 @@ Tensor apply(Op op, const Tensor& x) {
         // Parts of complex numbers, which no cell can say.
         if (op == Op::real) out[0] = astype(c.g, c.x[0].elem());
         if (op == Op::imag) out[0] = apply(Op::multiply, c.g, Scalar(std::complex<double>(0, 1)));
-        if (out[0].defined()) return out;
+        const RowOperand operand[] = {{0, 0, true}};
+        if (out[0].defined() || grid_row_gradients(op, c, operand, out)) return out;
         with_conjugates(c, out, [&](const Tensor& g) {
           out[0] = kGradients[row_of(op)].unary(g, c.x[0], c.out);
         });
         return out;
       },
-      turns ? reads_of("x, out") : kGradients[row_of(op)].first);
+      turns ? 1u | kResult : gradient_cell(op, 0).reads);
 }
 
 Tensor apply(Op op, const Tensor& x, const Tensor& y) {
   bool want_x = x.requires_grad(), want_y = y.requires_grad();
-  const Gradients& cells = kGradients[row_of(op)];
   return make_tensor(
       info(op).name.data(), apply(op, Arg(x.data()), Arg(y.data())), {x, y},
       [op, want_x, want_y](const GradientCall& c) {
         std::vector<Tensor> out(2);
+        const RowOperand operands[] = {{0, 0, want_x}, {1, 0, want_y}};
+        const unsigned done = grid_row_gradients(op, c, operands, out);
+        const bool x_open = want_x && !(done & 1), y_open = want_y && !(done & 2);
+        if (!x_open && !y_open) return out;
         with_conjugates(c, out, [&](const Tensor& g) {
-          kGradients[row_of(op)].binary(g, c.x[0], c.x[1], c.out, want_x, want_y, out[0], out[1]);
+          kGradients[row_of(op)].binary(g, c.x[0], c.x[1], c.out, x_open, y_open, out[0], out[1]);
         });
         return out;
       },
-      (want_x ? cells.first : 0) | (want_y ? cells.second : 0));
+      (want_x ? gradient_cell(op, 0).reads : 0) | (want_y ? gradient_cell(op, 1).reads : 0));
 }
 
 namespace {
@@ -166,15 +154,18 @@ Tensor apply(Op op, const Tensor& x, const Scalar& y) {
       [op, y](const GradientCall& c) {
         std::vector<Tensor> out(1);
         Tensor unused;
+        const RowOperand operands[] = {{0, 0, true}, {-1, y, false}};
+        if (grid_row_gradients(op, c, operands, out)) return out;
         if (op == Op::pow && is_real_float(c.x[0].elem()) && exponent_of(y) != 0)
           return std::vector<Tensor>{power_gradient(c.g, c.x[0], y)};
         with_conjugates(c, out, [&](const Tensor& g) {
-          kGradients[row_of(op)].binary(g, c.x[0], constant(y, c.x[0]), c.out, true, false, out[0],
-                                        unused);
+          kGradients[row_of(op)].binary(g, c.x[0],
+                                        constant(y, c.x[0], gradient_cell(op, 0).reads & 2), c.out,
+                                        true, false, out[0], unused);
         });
         return out;
       },
-      kGradients[row_of(op)].first & ~2u);
+      gradient_cell(op, 0).reads & ~2u);
 }
 
 Tensor apply(Op op, const Scalar& x, const Tensor& y) {
@@ -183,14 +174,16 @@ Tensor apply(Op op, const Scalar& x, const Tensor& y) {
       [op, x](const GradientCall& c) {
         std::vector<Tensor> out(1);
         Tensor unused;
+        const RowOperand operands[] = {{-1, x, false}, {0, 0, true}};
+        if (grid_row_gradients(op, c, operands, out)) return out;
         with_conjugates(c, out, [&](const Tensor& g) {
-          kGradients[row_of(op)].binary(g, constant(x, c.x[0]), c.x[0], c.out, false, true, unused,
-                                        out[0]);
+          kGradients[row_of(op)].binary(g, constant(x, c.x[0], gradient_cell(op, 1).reads & 1),
+                                        c.x[0], c.out, false, true, unused, out[0]);
         });
         return out;
       },
       // The tensor is the row's second operand and this node's first input.
-      (kGradients[row_of(op)].second & kResult) | (kGradients[row_of(op)].second >> 1 & 1));
+      (gradient_cell(op, 1).reads & kResult) | (gradient_cell(op, 1).reads >> 1 & 1));
 }
 
 Tensor ones_like(const Tensor& x) {
@@ -244,6 +237,8 @@ Tensor extreme(ReduceOp op, const char* name, const Tensor& x, const Axes& axes,
   return make_tensor(
       name, reduce(op, x.data(), axes, keepdims), {x}, [kept, same](const GradientCall& c) {
         // Equal extremes share the gradient.
+        if (Tensor own = grid_extreme_gradient(c, kept); own.defined())
+          return std::vector<Tensor>{own};
         Tensor hit = astype(equal(c.x[0].detach(), reshape(c.out.detach(), kept)), c.g.elem());
         Tensor share = hit / sum(hit, same, true);
         return std::vector<Tensor>{reshape(c.g, kept) * share};
@@ -372,11 +367,30 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  const bool want_a = a.requires_grad(), want_b = b.requires_grad();
   return make_tensor(
       "where", where(condition.data(), Arg(a.data()), Arg(b.data())), {a, b},
-      [condition](const GradientCall& c) {
+      [condition, want_a, want_b](const GradientCall& c) {
+        std::vector<Tensor> out(2);
+        if (grid_where_gradients(condition.data(), c, want_a ? 0 : -1, want_b ? 1 : -1, out))
+          return out;
         Tensor zero(full(c.g.data().device(), c.g.elem(), Dims{}, Scalar(0)));
         return std::vector<Tensor>{where(condition, c.g, zero), where(condition, zero, c.g)};
+      },
+      kReadsNothing);
+}
+
+Tensor where(const Tensor& condition, const Tensor& x, const Scalar& number, bool chosen) {
+  const auto choice = [chosen](const NDArray& test, const NDArray& own, const Scalar& other) {
+    return chosen ? where(test, Arg(own), Arg(other)) : where(test, Arg(other), Arg(own));
+  };
+  return make_tensor(
+      "where", choice(condition.data(), x.data(), number), {x},
+      [condition, chosen](const GradientCall& c) {
+        std::vector<Tensor> out(1);
+        if (!grid_where_gradients(condition.data(), c, chosen ? 0 : -1, chosen ? -1 : 0, out))
+          out[0] = where(condition, c.g, Scalar(0), chosen);
+        return out;
       },
       kReadsNothing);
 }
@@ -454,14 +468,6 @@ Tensor gather(const Tensor& x, std::vector<NDArray> indices) {
 }
 
 namespace {
-/// A gradient that must itself be differentiable is composed of operations with gradients; else one
-/// kernel computes it.
-bool linked(const GradientCall& c) {
-  return c.g.requires_grad() || c.out.requires_grad() || c.x[0].requires_grad();
-}
-}  // namespace
-
-namespace {
 Tensor along(RowKernel kind, const Tensor& a, const Tensor& b, int axis) {
   const NDArray* in[2] = {&a.data(), &b.data()};
   return Tensor(apply_rows_along(kind, in, axis));
@@ -472,7 +478,7 @@ Tensor softmax(const Tensor& x, int axis) {
   return make_tensor(
       "softmax", softmax(x.data(), axis), {x},
       [axis](const GradientCall& c) {
-        if (linked(c)) {
+        if (gradient_is_linked(c)) {
           const Axes axes{false, Dims{axis}};
           return std::vector<Tensor>{c.out * (c.g - sum(c.g * c.out, axes, true))};
         }
@@ -485,7 +491,7 @@ Tensor log_softmax(const Tensor& x, int axis) {
   return make_tensor(
       "log_softmax", log_softmax(x.data(), axis), {x},
       [axis](const GradientCall& c) {
-        if (linked(c)) {
+        if (gradient_is_linked(c)) {
           const Axes axes{false, Dims{axis}};
           return std::vector<Tensor>{c.g - exp(c.out) * sum(c.g, axes, true)};
         }
@@ -498,51 +504,64 @@ Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
   Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
   return make_tensor("logsumexp", logsumexp(x.data(), axes, keepdims), {x},
                      [kept](const GradientCall& c) {
+                       if (Tensor own = grid_logsumexp_gradient(c, kept); own.defined())
+                         return std::vector<Tensor>{own};
                        Tensor shifted = c.x[0] - reshape(c.out, kept);
                        return std::vector<Tensor>{reshape(c.g, kept) * exp(shifted)};
                      });
 }
 
 Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, double eps) {
+  const bool weighted = scale.defined();
+  std::vector<Tensor> inputs = {x};
+  if (weighted) inputs.insert(inputs.end(), {scale, shift});
   return make_tensor(
-      "layer_norm", layer_norm(x.data(), scale.data(), shift.data(), eps), {x, scale, shift},
-      [eps](const GradientCall& c) {
-        const Tensor &g = c.g, &in = c.x[0], &w = c.x[1];
-        const Axes last{false, Dims{-1}};
-        std::vector<Tensor> out(3);
+      "layer_norm",
+      weighted ? layer_norm(x.data(), scale.data(), shift.data(), eps)
+               : layer_norm(x.data(), {}, {}, eps),
+      std::move(inputs),
+      [eps, weighted](const GradientCall& c) {
+        const Tensor &g = c.g, &in = c.x[0];
         const NDArray &own = in.data(), &dy = g.data();
-        if (!linked(c) && own.on_host() &&
-            (own.elem() == Elem::float32 || own.elem() == Elem::float64) &&
-            own.elem() == dy.elem() && own.elem() == w.elem() && own.shape() == dy.shape() &&
-            own.size() > 0) {
-          auto found = layer_norm_gradients(own, w.data(), dy, eps);
+        const Axes last{false, Dims{-1}};
+        const bool linked = gradient_is_linked(c);
+        std::vector<Tensor> out(c.x.size());
+        const bool one_type = own.elem() == dy.elem() && own.shape() == dy.shape() &&
+                              own.size() > 0 && (!weighted || own.elem() == c.x[1].elem());
+        if (weighted && !linked && own.on_host() && one_type &&
+            (own.elem() == Elem::float32 || own.elem() == Elem::float64)) {
+          auto found = layer_norm_gradients(own, c.x[1].data(), dy, eps);
           for (std::size_t k = 0; k < 3; ++k) out[k] = Tensor(std::move(found[k]));
           return out;
         }
-        Tensor gs = g * w;
-        if (!linked(c) && !own.on_host() && own.elem() == dy.elem() && own.shape() == dy.shape() &&
+        if (!linked && !own.on_host() && own.elem() == dy.elem() && own.shape() == dy.shape() &&
             is_real_float(own.elem()) && !is_float8(own.elem()) && own.size() > 0 &&
-            w.ndim() == 1 && device::row_kernel_fits(own.device(), own.shape()[own.ndim() - 1])) {
-          const NDArray* operands[2] = {&own, &gs.data()};
+            device::row_kernel_fits(own.device(), own.shape()[own.ndim() - 1])) {
+          std::vector<const NDArray*> operands = {&own, &dy};
+          if (weighted) operands.push_back(&c.x[1].data());
           out[0] = Tensor(apply_rows(RowKernel::layer_norm_gradient, operands, eps));
+          if (!weighted) return out;
           const auto sums = device::grid_column_sums(own, dy, eps);
-          out[1] = Tensor(sums[1].astype(w.elem())), out[2] = Tensor(sums[0].astype(w.elem()));
+          out[1] = Tensor(sums[1].astype(c.x[1].elem()));
+          out[2] = Tensor(sums[0].astype(c.x[2].elem()));
           return out;
         }
+        const Tensor gs = weighted ? g * c.x[1] : g;
         Tensor centred = in - mean(in, last, true);
         Tensor spread = rsqrt(mean(centred * centred, last, true) + eps);
         Tensor normal = centred * spread;
-        if (linked(c)) {
+        if (linked) {
           out[0] = (gs - mean(gs, last, true) - normal * mean(gs * normal, last, true)) * spread;
         } else {
           const NDArray* operands[2] = {&in.data(), &gs.data()};
           out[0] = Tensor(apply_rows(RowKernel::layer_norm_gradient, operands, eps));
         }
-        out[1] = sum_to(g * normal, w.shape());
-        out[2] = sum_to(g, w.shape());
+        if (!weighted) return out;
+        out[1] = sum_to(g * normal, c.x[1].shape());
+        out[2] = sum_to(g, c.x[2].shape());
         return out;
       },
-      3);
+      weighted ? 3 : 1);
 }
 
 }  // namespace weft

@@ -102,6 +102,10 @@ class Operators final : public DeviceOperators {
             double eps) const override {
     device::grid_rows(kind, out, in, eps);
   }
+  void rows_along(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in,
+                  int axis) const override {
+    device::grid_rows_along(kind, out, in, axis);
+  }
 
   bool has_products(const NDArray& x) const override { return device_has_contraction(x); }
   void matmul(const NDArray& out, const NDArray& a, const NDArray& b) const override {

@@ -65,6 +65,13 @@ void run_reduction(const ReductionProgram& program);
 /// of equals, NaN before all else. `out` is int64.
 void arg_reduce_program(bool largest, const NDArray& out, const NDArray& x, std::uint64_t mask);
 
+namespace device {
+/// Softmax, log_softmax and their gradients along another axis than the last, of compact arrays
+/// that have elements: a reduction and a map, in which nothing is transposed.
+void grid_rows_along(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in,
+                     int axis);
+}  // namespace device
+
 /// out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n] where m or n is at most kFewColumns, for
 /// operands of any layout: every element of the larger one is read once, by neighbouring threads.
 /// `out` is compact; sums are float32 for narrower floats.

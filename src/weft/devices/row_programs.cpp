@@ -20,13 +20,13 @@ namespace {
 
 class LongRows {
  public:
-  LongRows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in)
-      : kind_(kind), out_(out), compute_(out.elem() == Elem::float64 ? out.elem() : Elem::float32) {
-    const std::int64_t columns = out.shape()[out.ndim() - 1];
-    rows_ = out.size() / columns;
-    for (const NDArray* a : in)
-      in_.push_back(a->size() == out.size() ? a->reshape(Dims{rows_, columns}) : *a);
-    out_ = out.reshape(Dims{rows_, columns});
+  /// `shape`: two axes, rows along the second, or three, rows along the middle one.
+  LongRows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in,
+           const Dims& shape)
+      : kind_(kind),
+        out_(out.reshape(shape)),
+        compute_(out.elem() == Elem::float64 ? out.elem() : Elem::float32) {
+    for (const NDArray* a : in) in_.push_back(a->size() == out.size() ? a->reshape(shape) : *a);
   }
 
   void run(double eps) {
@@ -48,18 +48,25 @@ class LongRows {
         return write({x, in_[1], a}, [&](const Exprs& v) { return v[1] - exp(v[0]) * v[2]; });
       case RowKernel::layer_norm:
         normalising_program(a, b, x, kColumns, eps);
+        if (in_.size() == 1)
+          return write({x, a, b}, [](const Exprs& v) { return (v[0] - v[1]) * v[2]; });
         return write({x, a, b, in_[1], in_[2]},
                      [](const Exprs& v) { return (v[0] - v[1]) * v[2] * v[3] + v[4]; });
       case RowKernel::layer_norm_gradient: {
         const NDArray c = one_each(), d = one_each();
+        const bool weighted = in_.size() == 3;
         normalising_program(a, b, x, kColumns, eps);
-        sums(kColumns, {x, in_[1], a, b}, {c, d}, with_normal);
+        std::vector<NDArray> arrays = {x, in_[1], a, b};
+        if (weighted) arrays.push_back(in_[2]);
+        sums(kColumns, arrays, {c, d}, with_normal);
+        arrays.insert(arrays.begin() + 4, {c, d});
         const Scalar count[1] = {static_cast<double>(out_.shape()[1])};
         return write(
-            {x, in_[1], a, b, c, d},
-            [](const Exprs& v) {
-              const Expr normal = (v[0] - v[2]) * v[3], &n = v[6];
-              return v[3] * (v[1] - ir::div(v[4], n) - normal * ir::div(v[5], n));
+            arrays,
+            [weighted](const Exprs& v) {
+              const Expr normal = (v[0] - v[2]) * v[3], &n = v.back();
+              const Expr g = weighted ? v[1] * v[6] : v[1];
+              return v[3] * (g - ir::div(v[4], n) - normal * ir::div(v[5], n));
             },
             count);
       }
@@ -82,21 +89,28 @@ class LongRows {
   static constexpr std::uint64_t kRows = 1, kColumns = 2;  // the axis that is reduced
   using Values = std::function<Exprs(const Exprs&)>;
 
-  NDArray one_each() const { return NDArray::empty(out_.device(), compute_, Dims{rows_, 1}); }
+  NDArray one_each() const {
+    Dims shape = out_.shape();
+    shape[1] = 1;
+    return NDArray::empty(out_.device(), compute_, shape);
+  }
   Exprs converted(const Exprs& elements, const Exprs& numbers) const {
     Exprs out;
     for (const Expr& e : elements) out.push_back(convert_value(e, compute_));
     out.insert(out.end(), numbers.begin(), numbers.end());
     return out;
   }
-  /// Of x, g, its mean and its scale: g, and g times the normalised x.
-  static Exprs with_normal(const Exprs& v) { return {v[1], v[1] * ((v[0] - v[2]) * v[3])}; }
+  /// Of x, g, its mean and its scale, and a factor of g, if any: g, and g times the normalised x.
+  static Exprs with_normal(const Exprs& v) {
+    const Expr g = v.size() > 4 ? v[1] * v[4] : v[1];
+    return {g, g * ((v[0] - v[2]) * v[3])};
+  }
   /// results = the sums of the values along an axis.
   void sums(std::uint64_t axis, const std::vector<NDArray>& arrays,
             const std::vector<NDArray>& results, const Values& values) {
     ReductionProgram p;
     p.operation = axis == kRows ? "long_rows.column_sums" : "long_rows.sums";
-    p.variant = static_cast<std::int64_t>(kind_);
+    p.variant = static_cast<std::int64_t>(kind_) * 8 + static_cast<std::int64_t>(arrays.size());
     p.inputs = arrays;
     p.compute = compute_;
     p.shape = out_.shape();
@@ -112,7 +126,7 @@ class LongRows {
     for (const NDArray& a : arrays) operands.push_back(&a);
     Map map;
     map.family = "long_rows";
-    map.key = static_cast<std::uint64_t>(kind_);
+    map.key = static_cast<std::uint64_t>(kind_) * 8 + arrays.size();
     map.arrays = operands;
     map.numbers = numbers;
     map.compute = compute_;
@@ -123,7 +137,6 @@ class LongRows {
   RowKernel kind_;
   NDArray out_;
   Elem compute_;
-  std::int64_t rows_ = 0;
   std::vector<NDArray> in_;
 };
 
@@ -153,7 +166,9 @@ operators::RowOperator operator_of(RowKernel kind) {
 std::array<NDArray, 2> grid_column_sums(const NDArray& x, const NDArray& g, double eps) {
   const NDArray a = x.contiguous(), b = g.contiguous();
   const NDArray* in[2] = {&a, &b};
-  return LongRows(RowKernel::layer_norm_gradient, a, in).columns(eps);
+  const std::int64_t columns = x.shape()[x.ndim() - 1];
+  return LongRows(RowKernel::layer_norm_gradient, a, in, Dims{x.size() / columns, columns})
+      .columns(eps);
 }
 
 bool row_kernel_fits(const Ref<Device>& device, std::int64_t columns) {
@@ -166,7 +181,7 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
   const std::int64_t lanes = lanes_of(out, in, columns);
   constexpr std::int64_t kMostArrays = 3;  // that operators/rows.cpp holds of a row
   const auto tile = rules::row_tile(columns, lanes, grid_of(out.device()).threads(), kMostArrays);
-  if (!tile) return LongRows(kind, out, in).run(eps);
+  if (!tile) return LongRows(kind, out, in, Dims{rows, columns}).run(eps);
   operators::RowSpec spec;
   spec.op = operator_of(kind);
   spec.type = std::string(name_of(out.elem()));
@@ -174,6 +189,8 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
   spec.width = tile->width();
   spec.lanes = lanes;
   spec.full = columns == spec.width;
+  const bool gradient = kind == RowKernel::layer_norm_gradient;
+  spec.weighted = in.size() == (gradient || kind == RowKernel::layer_norm ? 3u : 0u);
   spec.narrow = fits_narrow(out.size() + spec.width * (tile->beside + 1));
   ProgramCall call(out.device());
   call.array(out);
@@ -182,8 +199,16 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
   call.real(1.0 / static_cast<double>(columns)).real(eps);
   call.run({"rows",
             {static_cast<int>(kind), static_cast<int>(out.elem()), spec.narrow, spec.full,
-             spec.width, lanes}},
+             spec.width, lanes, spec.weighted}},
            [&] { return operators::row_program(spec); });
+}
+
+void grid_rows_along(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in,
+                     int axis) {
+  Dims shape{1, out.shape()[axis], 1};
+  for (int i = 0; i < out.ndim(); ++i)
+    if (i != axis) shape[i < axis ? 0 : 2] *= out.shape()[i];
+  LongRows(kind, out, in, shape).run(0);
 }
 
 }  // namespace weft::device

@@ -204,6 +204,7 @@ struct ChunkedMap::Impl {
       case LazyKind::input: v = {Value::Kind::input, x->index, kernel_elem(x.elem())}; break;
       case LazyKind::number: v = operand(x, kernel_elem(x.elem())); break;
       case LazyKind::cast: v = as(value(x->in[0]), kernel_elem(x.elem())); break;
+      case LazyKind::spread: v = operand(x->in[0], kernel_elem(x.elem())); break;
       case LazyKind::row: v = row(x); break;
       case LazyKind::where: {
         const Elem kernel = kernel_elem(x.elem());

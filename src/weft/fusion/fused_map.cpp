@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "weft/devices/grid.h"
+#include "weft/devices/many_maps.h"
 #include "weft/elements/row_ir.h"
 #include "weft/fusion/lazy_value.h"
 
@@ -48,31 +48,39 @@ void FusedMap::operator()(std::span<const NDArray> out, std::span<const NDArray>
   chunks_->run_into(out, std::move(given));
 }
 
-void FusedMap::on_grid(std::span<const NDArray> out, std::span<const NDArray> in,
-                       std::span<const Scalar> numbers) const {
-  std::vector<const NDArray*> given;
-  for (int k : reads_)
-    if (k < arrays_) given.push_back(&in[static_cast<std::size_t>(k)]);
+device::Map FusedMap::map(std::span<const NDArray* const> read,
+                          std::span<const Scalar> numbers) const {
   device::Map map;
   map.family = "fused map";
   map.key = serial_;
-  map.arrays = given;
+  map.arrays = read;
   map.numbers = numbers;
   map.compute = outputs_[0].elem();
-  device::grid_map(out, map,
-                   [&](const std::vector<ir::Expr>& loads, const std::vector<ir::Expr>& n) {
-                     std::vector<ir::Expr> values;
-                     std::size_t array = 0;
-                     for (int k : reads_) {
-                       values.push_back(k < arrays_ ? convert_value(loads[array++], map.compute)
-                                                    : n[static_cast<std::size_t>(k - arrays_)]);
-                     }
-                     return lazy_values(outputs_, leaves_, values);
-                   });
+  return map;
 }
 
-std::vector<NDArray> FusedMap::step(std::span<const NDArray> arrays,
-                                    std::span<const Scalar> numbers, bool in_place) const {
+device::MapValues FusedMap::values(Elem compute) const {
+  return [this, compute](const std::vector<ir::Expr>& loads, const std::vector<ir::Expr>& n) {
+    std::vector<ir::Expr> values;
+    std::size_t array = 0;
+    for (int k : reads_) {
+      values.push_back(k < arrays_ ? convert_value(loads[array++], compute)
+                                   : n[static_cast<std::size_t>(k - arrays_)]);
+    }
+    return lazy_values(outputs_, leaves_, values);
+  };
+}
+
+void FusedMap::on_grid(std::span<const NDArray> out, std::span<const NDArray> in,
+                       std::span<const Scalar> numbers) const {
+  std::vector<const NDArray*> read;
+  for (int k : reads_)
+    if (k < arrays_) read.push_back(&in[static_cast<std::size_t>(k)]);
+  const device::Map one = map(read, numbers);
+  device::grid_map(out, one, values(one.compute));
+}
+
+std::vector<NDArray> FusedMap::results(std::span<const NDArray> arrays, bool in_place) const {
   std::vector<NDArray> out;
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
     const Lazy& value = outputs_[k];
@@ -82,7 +90,37 @@ std::vector<NDArray> FusedMap::step(std::span<const NDArray> arrays,
                       ? arrays[k]
                       : NDArray::empty(arrays[k].device(), arrays[k].elem(), arrays[k].shape()));
   }
+  return out;
+}
+
+std::vector<NDArray> FusedMap::step(std::span<const NDArray> arrays,
+                                    std::span<const Scalar> numbers, bool in_place) const {
+  std::vector<NDArray> out = results(arrays, in_place);
   on_grid(out, arrays, numbers);
+  return out;
+}
+
+std::vector<std::vector<NDArray>> FusedMap::steps(std::span<const std::vector<NDArray>> lists,
+                                                  std::span<const Scalar> numbers,
+                                                  bool in_place) const {
+  std::vector<std::vector<NDArray>> out;
+  std::vector<device::MapOfMany> small;
+  for (const std::vector<NDArray>& arrays : lists) {
+    out.push_back(results(arrays, in_place));
+    bool joins = arrays[0].size() > 0 && arrays[0].ndim() > 0;  // none: an operand of all
+    for (const NDArray& x : arrays) joins = joins && x.is_contiguous();
+    if (!joins || lists.size() == 1) {
+      on_grid(out.back(), arrays, numbers);
+      continue;
+    }
+    device::MapOfMany one{out.back(), {}};
+    for (int k : reads_)
+      if (k < arrays_) one.arrays.push_back(&arrays[static_cast<std::size_t>(k)]);
+    small.push_back(std::move(one));
+  }
+  if (small.empty()) return out;
+  const device::Map all = map({}, numbers);
+  device::grid_maps(small, all, values(all.compute));
   return out;
 }
 

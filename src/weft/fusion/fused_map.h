@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "weft/devices/grid.h"
 #include "weft/fusion/chunked.h"
 
 namespace weft {
@@ -32,8 +33,15 @@ class FusedMap {
   /// written over them. On a grid.
   std::vector<NDArray> step(std::span<const NDArray> arrays, std::span<const Scalar> numbers,
                             bool in_place) const;
+  /// Steps of several lists of arrays of the same types, with the same numbers, small ones in few
+  /// launches.
+  std::vector<std::vector<NDArray>> steps(std::span<const std::vector<NDArray>> lists,
+                                          std::span<const Scalar> numbers, bool in_place) const;
 
  private:
+  std::vector<NDArray> results(std::span<const NDArray> arrays, bool in_place) const;
+  device::Map map(std::span<const NDArray* const> read, std::span<const Scalar> numbers) const;
+  device::MapValues values(Elem compute) const;
   void on_grid(std::span<const NDArray> out, std::span<const NDArray> in,
                std::span<const Scalar> numbers) const;
 

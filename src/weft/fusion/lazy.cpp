@@ -123,6 +123,11 @@ Lazy broadcast_to(const Lazy& x, const Dims& shape) {
   if (x.shape() == shape) return x;
   return Lazy(make(LazyKind::spread, x.elem(), shape, {x}));
 }
+Lazy detach(const Lazy& x) {
+  auto n = make(LazyKind::spread, x.elem(), x.shape(), {x});
+  n->held = true;
+  return Lazy(n);
+}
 Lazy reduce(ReduceOp op, const Lazy& x, const Axes& axes, bool keepdims,
             std::optional<Elem> dtype) {
   std::uint64_t mask = mask_of(axes, x.ndim(), info(op).name);
@@ -416,8 +421,10 @@ void node_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
       result[2] = where(in[0], zero, g);
       return;
     }
-    case LazyKind::cast:
-    case LazyKind::spread: result[0] = g; return;
+    case LazyKind::cast: result[0] = g; return;
+    case LazyKind::spread:
+      if (!node->held) result[0] = g;
+      return;
     case LazyKind::reshape: result[0] = reshape(g, in[0].shape()); return;
     case LazyKind::permute: {
       std::vector<int> back(node->axes.size());

@@ -18,7 +18,7 @@ enum class LazyKind : std::uint8_t {
   row,
   where,
   cast,
-  spread,    // broadcast_to
+  spread,    // broadcast_to; with `held` gradients do not pass
   reduce,    // axes in `mask`; the shape says whether they are kept as ones
   rows,      // a row kernel along the last axis, as the eager operations run it
   variance,  // over the axes in `mask`, by count - eps, or its root: the host's pass over memory
@@ -61,6 +61,7 @@ struct LazyNode final : RefCounted {
   std::vector<int> axes;  // permute
   int index = 0;          // input
   bool root = false;      // variance
+  bool held = false;      // spread
   std::vector<Lazy> in;
 };
 
@@ -72,6 +73,8 @@ Lazy apply(Op op, const Scalar& x, const Lazy& y);
 Lazy astype(const Lazy& x, Elem elem);
 Lazy where(const Lazy& condition, const Lazy& a, const Lazy& b);
 Lazy broadcast_to(const Lazy& x, const Dims& shape);
+/// The same value, which no gradient passes.
+Lazy detach(const Lazy& x);
 Lazy reduce(ReduceOp op, const Lazy& x, const Axes& axes = {}, bool keepdims = false,
             std::optional<Elem> dtype = std::nullopt);
 /// `in`: as apply_rows takes them, of one real floating type.

@@ -16,6 +16,9 @@ std::vector<Tensor> evaluate(const std::vector<Lazy>& outputs, const std::vector
       case LazyKind::number:
         out = Tensor(full(inputs.at(0).device(), x.elem(), Dims{}, x->number));
         break;
+      case LazyKind::spread:
+        out = x->held ? value(x->in[0]).detach() : broadcast_to(value(x->in[0]), x.shape());
+        break;
       case LazyKind::cast: out = astype(value(x->in[0]), x.elem()); break;
       case LazyKind::where: out = where(value(x->in[0]), value(x->in[1]), value(x->in[2])); break;
       case LazyKind::row: {

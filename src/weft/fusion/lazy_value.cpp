@@ -7,8 +7,9 @@ namespace weft {
 
 using ir::Expr;
 
-LazyWriter::LazyWriter(const std::vector<const LazyNode*>& leaves,
-                       const std::vector<Expr>& values) {
+LazyWriter::LazyWriter(const std::vector<const LazyNode*>& leaves, const std::vector<Expr>& values,
+                       bool wide)
+    : wide_(wide) {
   for (std::size_t i = 0; i < leaves.size(); ++i) known_[leaves[i]] = values[i];
 }
 
@@ -19,16 +20,16 @@ Expr LazyWriter::value(const Lazy& x) {
     case LazyKind::number:
       out = x->number.kind <= Kind::integer && !is_inexact(x.elem())
                 ? ir::make_int(x->number.i, dtype_of(x.elem()))
-                : ir::make_const(x->number.z.real(), dtype_of(x.elem()));
+                : ir::make_const(x->number.z.real(), dtype_of(type_of(x.elem())));
       break;
     case LazyKind::spread: return value(x->in[0]);
-    case LazyKind::cast: out = convert_value(value(x->in[0]), x.elem()); break;
+    case LazyKind::cast: out = convert_value(value(x->in[0]), type_of(x.elem())); break;
     case LazyKind::where:
       out = ir::select(value(x->in[0]), value(x->in[1]), value(x->in[2]));
       break;
     default: {
       std::vector<Expr> in;
-      for (const Lazy& i : x->in) in.push_back(convert_value(value(i), x->compute));
+      for (const Lazy& i : x->in) in.push_back(convert_value(value(i), type_of(x->compute)));
       out = row_value(x->op, in);
     }
   }

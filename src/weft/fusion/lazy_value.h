@@ -14,15 +14,20 @@ namespace weft {
 class LazyWriter {
  public:
   LazyWriter() = default;
-  /// `values`: of the leaves, as loaded, of their own types.
-  LazyWriter(const std::vector<const LazyNode*>& leaves, const std::vector<ir::Expr>& values);
+  /// `values`: of the leaves, as loaded, of their own types. `wide`: narrow floats, leaves
+  /// included, are float32 until the end, and nothing in between is rounded.
+  LazyWriter(const std::vector<const LazyNode*>& leaves, const std::vector<ir::Expr>& values,
+             bool wide = false);
   void set(const LazyNode* node, ir::Expr value) { known_[node] = std::move(value); }
   bool knows(const LazyNode* node) const { return known_.count(node) > 0; }
   /// Of all nodes that are not known, rows, casts, choices, broadcasts and numbers.
   ir::Expr value(const Lazy& x);
 
  private:
+  Elem type_of(Elem e) const { return wide_ ? arithmetic_elem(e) : e; }
+
   std::unordered_map<const LazyNode*, ir::Expr> known_;
+  bool wide_ = false;
 };
 
 /// The IR values of expressions, given those of their leaves (of the leaves' types).

@@ -16,16 +16,18 @@ class RowText {
 
   /// `name` = the operand's elements in the type of the arithmetic; beyond the row's end
   /// `otherwise`. What lies beyond is read at the nearest place inside: loads under a condition
-  /// would wait for each other.
-  void fetch(std::string_view name, std::string_view operand, std::string_view otherwise) {
+  /// would wait for each other. `factor`: an operand of one row, by which they are multiplied.
+  void fetch(std::string_view name, std::string_view operand, std::string_view otherwise,
+             std::string_view factor = {}) {
     whole(name);
+    const std::string_view place =
+        spec_.full ? "j]" : "T.min(j // {L}, moves - 1) * {L} + j % {L}]";
+    std::string value =
+        widened(cat(operand, "[i * ", spec_.full ? "{W}" : "{columns}", " + ", place));
+    if (!factor.empty()) value += cat(" * ", widened(cat(factor, "[", place)));
     nest(cat("fetch_", name),
-         spec_.full
-             ? cat(name, "[i, j] = ", widened(cat(operand, "[i * {W} + j]")))
-             : cat(name, "[i, j] = T.Select(j < {columns}, ",
-                   widened(cat(operand,
-                               "[i * {columns} + T.min(j // {L}, moves - 1) * {L} + j % {L}]")),
-                   ", ", otherwise, ")"),
+         spec_.full ? cat(name, "[i, j] = ", value)
+                    : cat(name, "[i, j] = T.Select(j < {columns}, ", value, ", ", otherwise, ")"),
          false);
   }
   /// name[i, j] = value; beyond the end 0 where `cleared`.
@@ -140,16 +142,20 @@ ir::PrimFunc row_program(const RowSpec& spec) {
     case RowOperator::layer_norm:
       centre(p);
       p.sums({{"squares", "D[i, j] * D[i, j]"}});
+      if (!spec.weighted) {
+        p.write(cat("D[i, j] * ", kDeviation));
+        return p.parse(1);
+      }
       p.write(cat("D[i, j] * ", kDeviation, " * T.Cast(\"{C}\", a1[j]) + T.Cast(\"{C}\", a2[j])"));
       return p.parse(3);
     case RowOperator::layer_norm_gradient:
       centre(p);
-      p.fetch("Y", "a1", "T.{C}(0)");
+      p.fetch("Y", "a1", "T.{C}(0)", spec.weighted ? "a2" : "");
       p.sums(
           {{"squares", "D[i, j] * D[i, j]"}, {"plain", "Y[i, j]"}, {"along", "D[i, j] * Y[i, j]"}});
       p.write(cat(kDeviation, " * (Y[i, j] - plain[i] * share - D[i, j] * (", kDeviation, " * ",
                   kDeviation, ") * (along[i] * share))"));
-      return p.parse(2);
+      return p.parse(spec.weighted ? 3 : 2);
   }
   WEFT_CHECK(false, "row operator ", static_cast<int>(spec.op));
 }

@@ -27,12 +27,13 @@ struct RowSpec {
   std::int64_t width = 1;        // iterations along a row: its length, rounded up
   std::int64_t lanes = 1;        // every row begins and ends at a multiple of so many elements
   bool full = false;             // a row is exactly `width` long
+  bool weighted = true;          // layer_norm and its gradient: with operands of one row
 };
 
 /// main(out, operands..., rows, moves, share, eps): rows of moves * lanes elements; share is the
 /// reciprocal of that number. Operands of softmax and log_softmax: x; of their gradients: the
-/// result and its gradient; of layer_norm: x, scale, shift; of its gradient: x and the gradient
-/// times the scale.
+/// result and its gradient; of layer_norm: x, scale, shift; of its gradient: x, the gradient,
+/// scale; scale and shift where `weighted`.
 ir::PrimFunc row_program(const RowSpec& spec);
 
 }  // namespace weft::operators
