@@ -22,6 +22,10 @@ def rounded(value):
     return float(f"{value:.4g}")
 
 
+def threads_in_words(count):
+    return "one thread" if count == 1 else f"{count} threads"
+
+
 def commit():
     if name := os.environ.get("WEFT_COMMIT"):
         return name

@@ -32,7 +32,7 @@ sys.path[:0] = [os.path.join(HERE, "sweep"), HERE]
 import cases
 import libraries
 from libraries import libraries_for
-from recording import Record
+from recording import Record, threads_in_words
 
 TOLERANCE = {"float16": 2e-2, "bfloat16": 6e-2, "float32": 2e-3, "complex64": 2e-3}
 
@@ -269,7 +269,7 @@ def main():
         random.Random(options.seed).shuffle(plan)
     asked = {"mean": 1.2, "least": 0.8} if options.device == "cuda" else {"mean": 1.5, "least": 0.7}
     record = Record(
-        f"sweep, {options.threads} thread(s)" if options.device == "cpu" else "sweep",
+        f"sweep, {threads_in_words(options.threads)}" if options.device == "cpu" else "sweep",
         options.device,
         {"": asked},
     )

@@ -20,7 +20,7 @@ import weft
 import weft.torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from recording import Record
+from recording import Record, threads_in_words
 
 
 def models(large):
@@ -62,7 +62,7 @@ class Bench:
         self.given = given
         asked = {f"of {rival}, {how}": {"least": 1.0} if rival == "eager" else {"mean": 1.0} for rival in ("eager", "inductor") for how in ("inference", "training")}  # fmt: skip
         dtype = str(given.dtype).removeprefix("torch.")
-        threads = "" if given.device == "cuda" else f", {torch.get_num_threads()} thread(s)"
+        threads = "" if given.device == "cuda" else f", {threads_in_words(torch.get_num_threads())}"
         self.record = Record(f"models under torch.compile, {dtype}{threads}", given.device, asked)
         self.clock = time.process_time if given.cpu_time else time.perf_counter
 
