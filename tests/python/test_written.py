@@ -163,8 +163,11 @@ def test_limits(dtype, n):
     x = drawn((n,), dtype)
     w = weft.asarray(x)
     for low, high in ((-1, 2.5), (0.0, 6), (-np.inf, np.inf), (2, -2), (-0.0, 0.0), (1, np.nan), (None, 1), (-1, None)):  # fmt: skip
-        equal(weft.clip(w, low, high), np.clip(x, low, high))
-        equal(weft.clip(w[::-2], low, high), np.clip(x[::-2], low, high))
+        # np.clip of NumPy 1.24 takes NaN for no limit.
+        want = x if low is None else np.maximum(x, np.asarray(low, dtype))
+        want = want if high is None else np.minimum(want, np.asarray(high, dtype))
+        equal(weft.clip(w, low, high), want)
+        equal(weft.clip(w[::-2], low, high), want[::-2])
     y = np.stack([x, x[::-1]]).T
     equal(weft.clip(weft.asarray(y.T.copy()).T, -1, 1), np.clip(y, -1, 1))
     for nan, high, low in ((0.0, None, None), (1.0, 5.0, -5.0), (np.inf, None, None)):

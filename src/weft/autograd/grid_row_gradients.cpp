@@ -186,7 +186,8 @@ Tensor grid_extreme_gradient(const GradientCall& c, const Dims& kept) {
   const NDArray all[] = {both[0], both[1], c.g.data().reshape(kept), count};
   return Tensor(mapped(
       "extreme gradient", x.shape(), x.shape(), x.elem(), all, [&](const std::vector<Expr>& v) {
-        return ir::select(hit(v[0], v[1]), ir::div(v[2], v[3]), ir::make_const(0, v[2]->dtype));
+        // Beside NaN nothing is hit: 0 / 0, as on hosts.
+        return ir::div(ir::select(hit(v[0], v[1]), v[2], ir::make_const(0, v[2]->dtype)), v[3]);
       }));
 }
 
