@@ -8,6 +8,7 @@ import os
 
 import weft
 
+from .._pointwise import composed
 from .common import plain, refused, value
 
 __all__ = [
@@ -45,10 +46,16 @@ def _open(shape, dtype, device, key):
     return 1.0 - weft.random.uniform(shape, dtype=dtype, device=device, key=key)
 
 
+def _number(x):
+    """A parameter: the array of a value, but numbers as they are, which take the type of what they meet."""
+    return x if type(x) in (int, float) else plain(x)
+
+
 def _positive(name, **numbers):
     for what, x in numbers.items():
-        x = plain(x)
-        if x.size and not bool(weft.all(x > 0)):
+        x = _number(x)
+        fits = x > 0
+        if not (fits if type(x) in (int, float) else not x.size or bool(weft.all(fits))):
             raise refused(
                 f"random.{name}.range",
                 f"{name} with a {what} that is not positive",
@@ -68,14 +75,14 @@ def standard_normal(shape=(), *, dtype=None, device=None, key=None):
 def exponential(scale=1.0, shape=None, *, dtype=None, device=None, key=None):
     """Waiting times of this mean."""
     _positive("exponential", scale=scale)
-    return -weft.log(_open(_shape(shape, scale), dtype, device, key)) * plain(scale)
+    return -weft.log(_open(_shape(shape, scale), dtype, device, key)) * _number(scale)
 
 
 def laplace(loc=0.0, scale=1.0, shape=None, *, dtype=None, device=None, key=None):
     """Differences of two waiting times of mean `scale`, about loc."""
     _positive("laplace", scale=scale)
     u = _open(_shape(shape, loc, scale), dtype, device, key) - 0.5
-    return plain(loc) - plain(scale) * weft.sign(u) * weft.log1p(
+    return _number(loc) - _number(scale) * weft.sign(u) * weft.log1p(
         -2.0 * weft.minimum(weft.abs(u), 0.49999997)
     )
 
@@ -84,29 +91,29 @@ def gumbel(loc=0.0, scale=1.0, shape=None, *, dtype=None, device=None, key=None)
     """Largest values: loc - scale * log(waiting time)."""
     _positive("gumbel", scale=scale)
     u = weft.minimum(_open(_shape(shape, loc, scale), dtype, device, key), 0.99999994)
-    return plain(loc) - plain(scale) * weft.log(-weft.log(u))
+    return _number(loc) - _number(scale) * weft.log(-weft.log(u))
 
 
 def logistic(loc=0.0, scale=1.0, shape=None, *, dtype=None, device=None, key=None):
     """loc + scale * log(u / (1 - u))."""
     _positive("logistic", scale=scale)
     u = weft.minimum(_open(_shape(shape, loc, scale), dtype, device, key), 0.99999994)
-    return plain(loc) + plain(scale) * (weft.log(u) - weft.log1p(-u))
+    return _number(loc) + _number(scale) * (weft.log(u) - weft.log1p(-u))
 
 
 def lognormal(mean=0.0, sigma=1.0, shape=None, *, dtype=None, device=None, key=None):
     """exp of normal numbers."""
     return weft.exp(
         weft.random.normal(_shape(shape, mean, sigma), dtype=dtype, device=device, key=key)
-        * plain(sigma)
-        + plain(mean)
+        * _number(sigma)
+        + _number(mean)
     )
 
 
 def rayleigh(scale=1.0, shape=None, *, dtype=None, device=None, key=None):
     """Lengths of two normal numbers of this deviation."""
     _positive("rayleigh", scale=scale)
-    return plain(scale) * weft.sqrt(
+    return _number(scale) * weft.sqrt(
         -2.0 * weft.log(_open(_shape(shape, scale), dtype, device, key))
     )
 
@@ -114,11 +121,22 @@ def rayleigh(scale=1.0, shape=None, *, dtype=None, device=None, key=None):
 def geometric(p, shape=None, *, device=None, key=None):
     """How many tries a success of probability p takes, from 1 on; int64."""
     _positive("geometric", p=p)
-    p = plain(p).astype("float64")
     u = _open(_shape(shape, p), "float64", device, key)
-    return weft.maximum(
-        weft.ceil(weft.log(u) / weft.log1p(-weft.minimum(p, 1 - 1e-16))), 1.0
-    ).astype("int64")
+    if type(p) in (int, float):
+        rate = 1.0 / math.log1p(-min(p, 1 - 1e-16))
+    else:
+        rate = 1.0 / weft.log1p(-weft.minimum(plain(p).astype("float64"), 1 - 1e-16))
+    return weft.maximum(weft.ceil(weft.log(u) * rate), 1.0).astype("int64")
+
+
+@composed
+def _gamma_round(out, waiting, x, u, c, d):
+    """Those that wait and whose x and u fit are done."""
+    v = (1.0 + c * x) ** 3
+    fits = (v > 0) & (
+        weft.log(u) < 0.5 * x * x + d * (1.0 - v + weft.log(weft.where(v > 0, v, 1.0)))
+    )
+    return weft.where(waiting & fits, d * v, out), waiting & ~fits
 
 
 def gamma(shape_parameter, scale=1.0, shape=None, *, dtype=None, device=None, key=None):
@@ -141,12 +159,7 @@ def gamma(shape_parameter, scale=1.0, shape=None, *, dtype=None, device=None, ke
         one, two, key = _keys(key, 3)
         x = weft.random.normal(size, dtype=dtype, device=device, key=one)
         u = _open(size, dtype, device, two)
-        v = (1.0 + c * x) ** 3
-        fits = (v > 0) & (
-            weft.log(u) < 0.5 * x * x + d * (1.0 - v + weft.log(weft.where(v > 0, v, 1.0)))
-        )
-        out = weft.where(waiting & fits, d * v, out)
-        waiting = waiting & ~fits
+        out, waiting = _gamma_round(out, waiting, x, u, c, d)
     one = _keys(key, 2)[0]
     boost = weft.exp(weft.log(_open(size, dtype, device, one)) / a)
     return weft.where(small, out * boost, out) * plain(scale).astype(dtype)

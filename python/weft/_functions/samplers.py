@@ -8,6 +8,7 @@ import math
 
 import weft
 
+from .._pointwise import composed
 from .common import axis_of, plain, refused, value
 from .distributions import (
     Generator,
@@ -195,6 +196,17 @@ def negative_binomial(n, p, shape=None, *, device=None, key=None):
     )
 
 
+@composed
+def _zipf_round(out, waiting, u, v, a, b):
+    """Those that wait and whose u and v fit are done."""
+    x = weft.floor(weft.pow(u, -1.0 / (a - 1.0)))
+    sane = x < 9.0e18
+    x = weft.where(sane, x, 1.0)
+    t = weft.pow(1.0 + 1.0 / x, a - 1.0)
+    fits = sane & (v * x * (t - 1.0) / (b - 1.0) <= t / b)
+    return weft.where(waiting & fits, x, out), waiting & ~fits
+
+
 def zipf(a, shape=None, *, device=None, key=None):
     """Whole numbers k of probability in proportion to k^-a; int64, a above 1 (Devroye's rejection)."""
     a = plain(a).astype("float64")
@@ -208,13 +220,7 @@ def zipf(a, shape=None, *, device=None, key=None):
         one, two, key = _keys(key, 3)
         u = _open(size, "float64", None, one)
         v = weft.random.uniform(size, dtype="float64", key=two)
-        x = weft.floor(weft.pow(u, -1.0 / (a - 1.0)))
-        sane = x < 9.0e18
-        x = weft.where(sane, x, 1.0)
-        t = weft.pow(1.0 + 1.0 / x, a - 1.0)
-        fits = sane & (v * x * (t - 1.0) / (b - 1.0) <= t / b)
-        out = weft.where(waiting & fits, x, out)
-        waiting = waiting & ~fits
+        out, waiting = _zipf_round(out, waiting, u, v, a, b)
     out = out.astype("int64")
     return out if device is None else out.to(device)
 

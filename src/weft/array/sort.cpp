@@ -96,7 +96,7 @@ class Sorter {
     const std::int64_t special = counts[0];
     if (!special) {
       if (n_ < kVectorSort) return std::sort(row, row + n_, Before<T>{flip_ != 0});
-      if (!counts[1] && alone() && vector_sort(row, n_, flip_ != 0)) return;
+      if (!counts[1] && alone() && !kFewDigits && vector_sort(row, n_, flip_ != 0)) return;
     }
     zeros_.clear();
     nans_.clear();
@@ -109,7 +109,7 @@ class Sorter {
     if (!keys_) keys_ = room<K>(2 * n_);
     keys(row, keys_.get());
     const K* sorted = keys_.get();
-    if (!alone() || !vector_sort(keys_.get(), n_, false)) {
+    if (!alone() || kFewDigits || !vector_sort(keys_.get(), n_, false)) {
       if (n_ < kShort) std::sort(keys_.get(), keys_.get() + n_);
       else sorted = radix::sort(key_layout(), keys_.get(), keys_.get() + n_, n_);
     }
@@ -157,6 +157,8 @@ class Sorter {
   struct Pair {
     std::uint64_t key, at;
   };
+  /// Two digits take less than the partitions of short keys, which few processors compress in registers.
+  static constexpr bool kFewDigits = sizeof(T) <= 2;
   /// Below this many elements comparisons are faster than counting digits.
   static constexpr std::int64_t kShort = sizeof(T) == 8 ? 256 : 128;
 
