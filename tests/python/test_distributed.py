@@ -677,6 +677,33 @@ def test_faults_of_the_libraries_become_errors(monkeypatch):
         watch.check()
 
 
+def test_a_failure_that_is_told_leaves_the_interpreter_as_it_was():
+    """CPython 3.11 never begins a traced function while it looks for an exception from outside: debuggers hang then."""
+    program = """
+import sys, threading
+from weft.distributed import failure
+watch = failure.Watch.__new__(failure.Watch)
+watch._first, watch._main = threading.Lock(), threading.get_ident()
+watch.failed = failure.Failure("rank 2: ValueError: x")
+watch._claim(watch.failed)
+try:
+    watch.check()
+except Exception as told:
+    assert "rank 2" in str(told)
+def traced():
+    sys._getframe().f_trace = None
+    return 1
+sys.settrace(lambda frame, event, argument: None)
+traced()
+sys.settrace(None)
+print("went on")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "went on\n", done.stderr
+
+
 @pytest.mark.parametrize("posted", [True, False])
 def test_a_rank_that_is_ended_before_its_next_look_knows_why(monkeypatch, posted):
     """The launcher has ended rank 2 already, because of what rank 1 had said."""

@@ -157,7 +157,8 @@ class Sorter {
   struct Pair {
     std::uint64_t key, at;
   };
-  /// Two digits take less than the partitions of short keys, which few processors compress in registers.
+  /// Two digits take less than the partitions of short keys, which few processors compress in
+  /// registers.
   static constexpr bool kFewDigits = sizeof(T) <= 2;
   /// Below this many elements comparisons are faster than counting digits.
   static constexpr std::int64_t kShort = sizeof(T) == 8 ? 256 : 128;

@@ -88,6 +88,9 @@ class SdkRuntime(_wse.SdkRuntime):
         return False
 
 
+_FOLDERS = sorted(
+    {str(pathlib.Path(f).resolve().parents[k]) for f, k in ((_wse.__file__, 1), (__file__, 3))}
+)
 _TOOLS = {"cslc": "weft_wse.compiler", "cs_python": "weft_wse.script"}
 
 
@@ -105,10 +108,13 @@ class SdkLauncher:
         tools.mkdir()
         for name, module in _TOOLS.items():
             tool = tools / name
-            tool.write_text(
-                f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "
-                f"'import sys; from {module} import {name}_main as m; sys.exit(m() or 0)' \"$@\"\n"
+            # A command runs in another folder, where a relative PYTHONPATH names nothing.
+            code = (
+                f"import sys; sys.path[1:1] = {_FOLDERS!r}; "
+                f"from {module} import {name}_main as m; sys.exit(m() or 0)"
             )
+            start = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+            tool.write_text(f'#!/bin/sh\nexec {start} "$@"\n')
             tool.chmod(0o755)
         self.stage(self._artifact)
         return self
