@@ -61,7 +61,7 @@ def machine(device):
 
 def rivals():
     """Versions of the libraries that are loaded."""
-    found = {n: sys.modules[n] for n in ("numpy", "scipy", "torch") if n in sys.modules}
+    found = {n: sys.modules[n] for n in ("numpy", "scipy", "torch", "tvm") if n in sys.modules}
     return ", ".join(f"{n} {m.__version__}" for n, m in found.items())
 
 
