@@ -11,7 +11,7 @@ from ..._boundary import publish as _publish
 from ..._errors import error as _error
 from ..module import Module
 from . import _axes_of, _singular
-from .parametrize import register_parametrization
+from .parametrize import _no_parameter, register_parametrization
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
@@ -21,12 +21,7 @@ _M = TypeVar("_M", bound=Module)
 def _parameter(module, name):
     value = getattr(module, name, None)
     if not isinstance(value, weft.Tensor):
-        raise _error(
-            weft.ArgumentError,
-            "nn.parametrize.name",
-            f"{type(module).__name__} has no parameter {name!r} to parametrize",
-            [f"there are: {', '.join(module.named_parameters(recurse=False).keys())}"],
-        )
+        raise _no_parameter(module, name)
     return value
 
 

@@ -139,12 +139,7 @@ def register_parametrization(
         return module
     original = module.__dict__.get(tensor_name)
     if not isinstance(original, Parameter):
-        raise _error(
-            weft.ArgumentError,
-            "nn.parametrize.name",
-            f"{type(module).__name__} has no parameter {tensor_name!r} to parametrize",
-            [f"there are: {', '.join(module.named_parameters(recurse=False).keys())}"],
-        )
+        raise _no_parameter(module, tensor_name)
     held = ParametrizationList([parametrization], original)
     if not unsafe:
         _like(held(), original, module, tensor_name)
@@ -158,6 +153,15 @@ def register_parametrization(
     module.parametrizations[tensor_name] = held
     setattr(type(module), tensor_name, _property(tensor_name))
     return module
+
+
+def _no_parameter(module, name):
+    return _error(
+        weft.ArgumentError,
+        "nn.parametrize.name",
+        f"{type(module).__name__} has no parameter {name!r} to parametrize",
+        [f"there are: {', '.join(module.named_parameters(recurse=False).keys())}"],
+    )
 
 
 def _like(value, wanted, module, name):
