@@ -261,6 +261,35 @@ def test_operands_that_lie_transposed(grid, name):
     assert recorded(grid, both) <= forward + backward
 
 
+#: Name: (function of tensors of both libraries, shapes of operands, most launches forward, with a backward pass)
+MOVED = {
+    "cross": (lambda m, x, y: m.linalg.cross(x, y, dim=0) if m is torch else m.linalg.cross(x, y, axis=0), ((3, 9), (3, 9)), 2, 6),
+    "cross, broadcast": (lambda m, x, y: m.linalg.cross(x, y), ((4, 1, 3), (1, 5, 3)), 2, 8),
+    "diagonal": (lambda m, x: x.diagonal(-2, 1, 2), ((2, 6, 5),), 0, 2),
+    "diagonal of one": (lambda m, x: x.diagonal(4, 1, 2), ((2, 6, 5),), 0, 2),
+    "diag_embed": (lambda m, x: m.diag_embed(x, -3), ((2, 7),), 2, 10),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_launches_of_moved_elements(grid, name):
+    f, shapes, forward, both = MOVED[name]
+    arrays = [operands(1, s, 90 + k)[0] for k, s in enumerate(shapes)]
+    leaves = [torch.from_numpy(a.astype("float32")).double().requires_grad_() for a in arrays]
+    want = f(torch, *leaves)
+    weights = operands(1, tuple(want.shape), 95)[0]
+    gradients = torch.autograd.grad(want, leaves, torch.from_numpy(weights))
+    xs = tensors(arrays, "float32", grid)
+    plain = [Tensor(x.data, requires_grad=False) for x in xs]
+    close(f(weft, *plain), want, "float32")
+    assert recorded(grid, lambda: f(weft, *plain)) <= forward
+    seed = Tensor(weft.asarray(weights.astype("float32"), device=grid), requires_grad=False)
+    step = lambda: _core.gradients([f(weft, *xs)], xs, False, [seed])  # noqa: E731
+    for x, g in zip(step(), gradients):
+        close(x, g, "float32", 4.0)
+    assert recorded(grid, step) <= both
+
+
 def test_results_in_arrays_that_exist(where):
     """`out=` and `where=` write the array that is given, in place and beside it."""
     rng = np.random.default_rng(71)

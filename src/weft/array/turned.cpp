@@ -2,6 +2,7 @@
 #include "weft/array/turned.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/array/collapse.h"
 
@@ -13,7 +14,9 @@ Turned::Turned(std::span<const NDArray* const> in, const Dims& shape)
     return;
   std::vector<Arg> args;
   for (const NDArray* a : in) args.emplace_back(*a);
-  if (!shared_order(shape, args.data(), static_cast<int>(args.size()), order_)) return;
+  std::vector<int> order;
+  if (!shared_order(shape, args.data(), static_cast<int>(args.size()), order)) return;
+  order_ = std::move(order);
   for (const NDArray* a : in) views_.push_back(a->broadcast_to(shape).permute(order_));
   for (std::size_t k = 0; k < views_.size(); ++k) arrays_[k] = &views_[k];
 }
