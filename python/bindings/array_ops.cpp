@@ -202,8 +202,8 @@ PyObject* direct_clip(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
     if (!given.plain || count < 1 || Py_TYPE(args[0]) != ndarray_type()) return not_plain();
     const NDArray& x = unwrap(args[0]);
     const bool whole = is_integer(x.elem());
-    if (!(whole || is_real_float(x.elem())) || is_float8(x.elem()) || !x.on_host())
-      return not_plain();
+    if (!(whole || is_real_float(x.elem())) || is_float8(x.elem())) return not_plain();
+    if (!x.on_host() && !has_grid(x)) return not_plain();
     std::optional<Scalar> limits[2];
     for (std::size_t k = 0; k < 2; ++k) {
       const nb::handle limit = given(k + 1, Py_None);

@@ -588,13 +588,12 @@ NDArray clipped_on_grid(const NDArray& x, const std::optional<Scalar>& low,
 
 NDArray clipped(const NDArray& x, const std::optional<Scalar>& low,
                 const std::optional<Scalar>& high) {
+  const Arg whole(x);
+  if (std::vector<int> order; !x.is_contiguous() && shared_order(x.shape(), &whole, 1, order))
+    return clipped(x.permute(order), low, high).permute(inverse_order(order));
   if (!x.on_host()) return clipped_on_grid(x, low, high);
   if (low && high) {
     if (const KnownRow limits = known_limits(x.elem(), *low, *high); limits.fn) {
-      const Arg whole(x);
-      std::vector<int> order;
-      if (shared_order(x.shape(), &whole, 1, order))
-        return clipped(x.permute(order), low, high).permute(inverse_order(order));
       const NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
       run_known(limits, x.elem(), out, x);
       return out;
