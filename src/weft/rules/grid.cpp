@@ -226,23 +226,25 @@ bool is_unscheduled(const PrimFunc& f) {
   return !bound;
 }
 
-GridSchedule grid_schedule(const PrimFunc& f, std::shared_ptr<const TargetInfo> machine,
-                           Choices* choices) {
-  const Facts facts(*machine);
-  GridSchedule out{Schedule(f, std::move(machine)), {}};
-  Schedule& sch = out.schedule;
-  sch.set_detail(false);
-  const Sizes sizes = sizes_of(f);
-  const BlockRef root = sch.get_block(as<BlockRealizeNode>(f->body)->block->name);
-  for (BlockRef b : sch.get_child_blocks(root)) inline_chain(sch, b);
-  Schedule rows = sch;
-  if (schedule_as_rows(rows, facts, &out.applied)) {
-    if (Questions(choices, "").word("body", {"row", "nests"}) == "row") {
-      sch = rows;
-      return out;
-    }
+GridStart::GridStart(const PrimFunc& f, std::shared_ptr<const TargetInfo> machine)
+    : facts(*machine), sizes(sizes_of(f)), nests(f, std::move(machine)) {
+  nests.set_detail(false);
+  const BlockRef root = nests.get_block(as<BlockRealizeNode>(f->body)->block->name);
+  for (BlockRef b : nests.get_child_blocks(root)) inline_chain(nests, b);
+  Schedule made = nests;
+  if (schedule_as_rows(made, facts, &applied)) rows = std::move(made);
+}
+
+GridSchedule grid_schedule(const GridStart& start, Choices* choices) {
+  GridSchedule out{start.nests, start.applied};
+  if (start.rows) {
+    if (Questions(choices, "").word("body", {"row", "nests"}) == "row")
+      return {*start.rows, start.applied};
     out.applied.clear();
   }
+  Schedule& sch = out.schedule;
+  const Facts& facts = start.facts;
+  const Sizes& sizes = start.sizes;
   std::set<std::string> taken;  // blocks that were scheduled with another
   std::int64_t at = -1;
   for (const std::vector<BlockRef>& nest : nests_of(sch)) {
@@ -289,7 +291,7 @@ GridSchedule grid_schedule(const PrimFunc& f, std::shared_ptr<const TargetInfo> 
 
 PrimFunc schedule_for_grid(const PrimFunc& f, std::shared_ptr<const TargetInfo> machine) {
   if (!is_unscheduled(f)) return f;
-  const GridSchedule made = grid_schedule(f, std::move(machine));
+  const GridSchedule made = grid_schedule(GridStart(f, std::move(machine)));
   const PrimFunc bound = keep_in_blocks(bind_rest(made.schedule.func()));
   auto out = edit(bound);
   out->attrs = with_annotation(out->attrs, kAppliedRules, join(made.applied, "; "));

@@ -249,41 +249,92 @@ Expr beyond_edges(const Expr& predicate, const std::vector<Range>& region, const
   return out;
 }
 
-/// Whether, wherever the loops around both stand, `write` of `writer` covers `read` of `reader`.
-bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reader,
-                const BufferRegion& read) {
-  std::size_t common = 0;
-  while (common < writer.loops.size() && common < reader.loops.size() &&
-         writer.loops[common] == reader.loops[common]) {
-    ++common;
-  }
-  const auto offset = static_cast<std::ptrdiff_t>(common);
-  const std::vector<const ForNode*> shared(reader.loops.begin(), reader.loops.begin() + offset);
-  if (!is_finished_under(writer, shared)) return false;
-  const std::vector<const ForNode*> own(writer.loops.begin() + offset, writer.loops.end());
+/// What a writer makes while the loops around it and its reader stand.
+struct Made {
+  std::vector<Range> region;          // of one instance
+  std::vector<const ForNode*> loops;  // that move it
+  Expr when = make_bool(true);        // the instances that run
+};
+
+/// With the first `common` loops of the writer standing. False where it may make nothing, or has
+/// not finished.
+bool made_by(const Leaf& writer, const BufferRegion& write, std::size_t common,
+             arith::Analyzer& analyzer, Made& out) {
+  const auto offset = writer.loops.begin() + static_cast<std::ptrdiff_t>(common);
+  if (!is_finished_under(writer, {writer.loops.begin(), offset})) return false;
+  const std::vector<const ForNode*> own(offset, writer.loops.end());
   const VarMap first_of = standing(own, writer.realize->predicate);
-  std::vector<const ForNode*> written, reduced;
+  std::vector<const ForNode*> reduced;
   for (const ForNode* loop : without(own, first_of))
-    (is_reduction_only(writer, loop) ? reduced : written).push_back(loop);
-  const std::vector<const ForNode*> needed(reader.loops.begin() + offset, reader.loops.end());
-  arith::Analyzer analyzer;
-  bind_loops(analyzer, reader.loops);  // all of them: where the reader does not run, none is asked
-  if (!bind_running(analyzer, written, read.buffer)) return false;
-  Expr when = make_bool(true);
+    (is_reduction_only(writer, loop) ? reduced : out.loops).push_back(loop);
+  if (!bind_running(analyzer, out.loops, write.buffer)) return false;
   for (const Expr& part : conjuncts(substitute(writer.realize->predicate, first_of))) {
     if (!mentions(part, reduced)) {
-      when = both(when, part);
+      out.when = both(out.when, part);
       continue;
     }
     VarMap first;
     for (const ForNode* loop : reduced) first[loop->var.get()] = loop->min;
     const arith::Analyzer::Scope scope(analyzer);
     bind_loops(analyzer, reduced);
-    if (mentions(part, written) || !analyzer.prove(substitute(part, first))) return false;
+    if (mentions(part, out.loops) || !analyzer.prove(substitute(part, first))) return false;
   }
+  out.region = bound_region(write, writer.realize);
+  for (Range& r : out.region) r = substitute(r, first_of);
+  return true;
+}
+
+/// Exactly what is made where `runs` holds, if that is a provable box; else of what lies within the
+/// buffer.
+std::optional<std::vector<Span>> spans_of(const Made& made, const Buffer& buffer, const Expr& runs,
+                                          arith::Analyzer& analyzer) {
+  auto out = exact_spans(made.region, made.loops, unsettled(made.when, made.loops, runs, analyzer),
+                         analyzer);
+  if (out || is_true(made.when)) return out;
+  const Expr inner = beyond_edges(made.when, made.region, buffer, analyzer);
+  return exact_spans(made.region, made.loops, unsettled(inner, made.loops, runs, analyzer),
+                     analyzer);
+}
+
+/// Whether a span covers the whole axis of `buffer`.
+bool is_whole_axis(const Span& span, const Expr& extent, const arith::Analyzer& analyzer) {
+  return analyzer.prove(le(span.base, make_zero(span.base->dtype))) &&
+         std::all_of(span.widths.begin(), span.widths.end(), [&](const Expr& width) {
+           return analyzer.prove(ge(span.base + width, extent));
+         });
+}
+
+/// Whether the nest, once it is through, has made the whole buffer, whoever reads it.
+bool makes_whole(const Leaf& writer, const BufferRegion& write) {
+  arith::Analyzer analyzer;
+  Made made;
+  if (!made_by(writer, write, 0, analyzer, made)) return false;
+  const auto have = spans_of(made, write.buffer, make_bool(true), analyzer);
+  if (!have) return false;
+  for (std::size_t d = 0; d < have->size(); ++d) {
+    if (!is_whole_axis((*have)[d], write.buffer->shape[d], analyzer)) return false;
+  }
+  return true;
+}
+
+/// The loops around both.
+std::size_t common_loops(const Leaf& a, const Leaf& b) {
+  std::size_t out = 0;
+  while (out < a.loops.size() && out < b.loops.size() && a.loops[out] == b.loops[out]) ++out;
+  return out;
+}
+
+/// Whether, wherever the loops around both stand, `write` of `writer` covers `read` of `reader`.
+bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reader,
+                const BufferRegion& read) {
+  const auto offset = static_cast<std::ptrdiff_t>(common_loops(writer, reader));
+  const std::vector<const ForNode*> shared(reader.loops.begin(), reader.loops.begin() + offset);
+  const std::vector<const ForNode*> needed(reader.loops.begin() + offset, reader.loops.end());
+  arith::Analyzer analyzer;
+  bind_loops(analyzer, reader.loops);  // all of them: where the reader does not run, none is asked
+  Made made;
+  if (!made_by(writer, write, shared.size(), analyzer, made)) return false;
   const Expr& runs = reader.realize->predicate;
-  auto made = bound_region(write, writer.realize);
-  for (Range& r : made) r = substitute(r, first_of);
   const auto region = bound_region(read, reader.realize);
   const auto by_counting = [&] {
     // A condition on loops that the region does not name is let go: more is read then.
@@ -297,13 +348,10 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
     for (const Expr& part : conjuncts(runs)) {
       if (!mentions(part, silent)) least = both(least, part);
     }
-    return counted_cover({made, written, when}, {region, needed, least}, shared, read.buffer);
+    return counted_cover({made.region, made.loops, made.when}, {region, needed, least}, shared,
+                         read.buffer);
   };
-  auto have = exact_spans(made, written, unsettled(when, written, runs, analyzer), analyzer);
-  if (!have && !is_true(when)) {  // what is written within the buffer, then
-    const Expr inner = beyond_edges(when, made, read.buffer, analyzer);
-    have = exact_spans(made, written, unsettled(inner, written, runs, analyzer), analyzer);
-  }
+  const auto have = spans_of(made, read.buffer, runs, analyzer);
   if (!have) return by_counting();
   const auto want = relax(region, needed, runs, analyzer);
   std::optional<std::vector<Span>> tight;
@@ -312,11 +360,8 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
   for (std::size_t d = 0; d < want.size(); ++d) {
     const Expr& base = (*have)[d].base;
     const auto& widths = (*have)[d].widths;
-    const bool whole = analyzer.prove(le(base, make_zero(base->dtype))) &&
-                       std::all_of(widths.begin(), widths.end(), [&](const Expr& width) {
-                         return analyzer.prove(ge(base + width, read.buffer->shape[d]));
-                       });
-    if (whole) continue;  // wherever the read lies
+    if (is_whole_axis((*have)[d], read.buffer->shape[d], analyzer))
+      continue;  // wherever the read lies
     if (!want[d].min || !want[d].extent) return by_counting();
     if (!analyzer.prove(le(base, want[d].min)) && !analyzer.prove(le(base, make_zero(base->dtype))))
       return by_counting();
@@ -590,53 +635,57 @@ namespace {
 
 constexpr std::size_t kMostFacts = 4096;
 
-Facts::Key key_of(const Leaf& writer, const BufferRegion& write, const Leaf& reader,
-                  const BufferRegion& read) {
+/// The nodes on which an answer about these nests and regions depends.
+Facts::Key key_of(std::initializer_list<const Leaf*> leaves,
+                  std::initializer_list<const BufferRegion*> regions) {
   Facts::Key key;
-  for (const Leaf* leaf : {&writer, &reader}) {
-    key.parts.push_back(leaf->realize);
-    key.stmts.emplace_back(leaf->realize);
-    for (const ForNode* loop : leaf->loops) {
-      for (const void* part :
-           {static_cast<const void*>(loop->var.get()), static_cast<const void*>(loop->min.get()),
-            static_cast<const void*>(loop->extent.get())})
-        key.parts.push_back(part);
-      key.exprs.push_back(loop->var);
-      key.exprs.push_back(loop->min);
-      key.exprs.push_back(loop->extent);
-    }
-    key.parts.push_back(nullptr);
+  key.reserve(64);
+  for (const Leaf* leaf : leaves) {
+    key.push_back(leaf->realize);
+    for (const ForNode* loop : leaf->loops)
+      key.insert(key.end(), {loop->var.get(), loop->min.get(), loop->extent.get()});
+    key.push_back(nullptr);
   }
-  key.parts.push_back(&write);  // inside the blocks that the realizes keep
-  key.parts.push_back(&read);
+  key.insert(key.end(), regions.begin(), regions.end());  // inside the blocks of the nests
   return key;
+}
+
+/// The answer that is known, or that `ask` finds.
+template <typename Ask>
+bool recall(Facts* facts, std::initializer_list<const Leaf*> leaves,
+            std::initializer_list<const BufferRegion*> regions, const Ask& ask) {
+  if (!facts) return ask();
+  Facts::Key key = key_of(leaves, regions);
+  if (const auto known = facts->find(key)) return *known;
+  const bool answer = ask();
+  Facts::Owners owners;
+  for (const Leaf* leaf : leaves) {
+    owners.stmts.emplace_back(leaf->realize);
+    for (const ForNode* loop : leaf->loops)
+      owners.exprs.insert(owners.exprs.end(), {loop->var, loop->min, loop->extent});
+  }
+  facts->insert(std::move(key), std::move(owners), answer);
+  return answer;
 }
 
 }  // namespace
 
-std::uint64_t Facts::Key::hash() const {
-  std::uint64_t h = parts.size();
-  for (const void* p : parts) h = hash_combine(h, reinterpret_cast<std::uintptr_t>(p));
-  return h;
+std::size_t Facts::Hash::operator()(const Key& key) const {
+  std::uint64_t h = key.size();
+  for (const void* p : key) h = (h ^ reinterpret_cast<std::uintptr_t>(p)) * 0x9e3779b97f4a7c15ull;
+  return mix64(h);
 }
 
 std::optional<bool> Facts::find(const Key& key) const {
   std::lock_guard lock(mutex_);
-  auto found = entries_.find(key.hash());
-  if (found == entries_.end()) return std::nullopt;
-  for (const Entry& e : found->second) {
-    if (e.key.parts == key.parts) return e.value;
-  }
-  return std::nullopt;
+  const auto found = entries_.find(key);
+  return found == entries_.end() ? std::nullopt : std::optional(found->second.value);
 }
 
-void Facts::insert(Key key, bool value) {
+void Facts::insert(Key key, Owners owners, bool value) {
   std::lock_guard lock(mutex_);
-  if (count_++ >= kMostFacts) {
-    entries_.clear();
-    count_ = 1;
-  }
-  entries_[key.hash()].push_back({std::move(key), value});
+  if (entries_.size() >= kMostFacts) entries_.clear();
+  entries_.insert_or_assign(std::move(key), Entry{std::move(owners), value});
 }
 
 std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer, Facts* facts) {
@@ -650,14 +699,12 @@ std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer
           std::find_if(writer.block()->writes.begin(), writer.block()->writes.end(),
                        [&](const BufferRegion& w) { return w.buffer == read.buffer; });
       if (write == writer.block()->writes.end()) continue;
-      Facts::Key key;
-      std::optional<bool> known;
-      if (facts) {
-        key = key_of(writer, *write, reader, read);
-        known = facts->find(key);
-      }
-      covered = known ? *known : is_covered(writer, *write, reader, read);
-      if (facts && !known) facts->insert(std::move(key), covered);
+      // A nest that makes the whole buffer covers all that other nests read of it.
+      covered =
+          (common_loops(writer, reader) == 0 &&
+           recall(facts, {&writer}, {&*write}, [&] { return makes_whole(writer, *write); })) ||
+          recall(facts, {&writer, &reader}, {&*write, &read},
+                 [&] { return is_covered(writer, *write, reader, read); });
       culprit = covered ? "" : writer.block()->name;
       if (covered) break;
     }

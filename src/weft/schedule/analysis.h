@@ -17,28 +17,30 @@
 
 namespace weft::schedule {
 
-/// Remembered answers about pairs of nests. A key is the nodes that an answer depends on: a step
-/// that leaves them alone leaves the answer true, whatever it did around them.
+/// Remembered answers about nests. A key is the nodes that an answer depends on: a step that leaves
+/// them alone leaves the answer true, whatever it did around them.
 class Facts {
  public:
-  struct Key {
-    std::vector<const void*> parts;
-    std::vector<ir::Stmt> stmts;  // keep what parts point at alive
+  using Key = std::vector<const void*>;
+  /// What keeps the nodes of a key alive.
+  struct Owners {
+    std::vector<ir::Stmt> stmts;
     ir::Exprs exprs;
-    std::uint64_t hash() const;
   };
   /// Null when nothing is known.
   std::optional<bool> find(const Key& key) const;
-  void insert(Key key, bool value);
+  void insert(Key key, Owners owners, bool value);
 
  private:
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
   struct Entry {
-    Key key;
+    Owners owners;
     bool value;
   };
   mutable std::mutex mutex_;  // copies of a schedule share their facts
-  std::unordered_map<std::uint64_t, std::vector<Entry>> entries_;
-  std::size_t count_ = 0;
+  std::unordered_map<Key, Entry, Hash> entries_;
 };
 
 /// Tells the analyzer the ranges of every loop and iterator on the path (target included).
