@@ -172,21 +172,23 @@ def cross_entropy(n=512, m=1000):
     r = axis(n)
     total = te.compute((1,), lambda i: te.sum(rows[r], axis=r), name="total")
     loss = te.compute((1,), lambda i: total[i] * (-1.0 / n), name="loss")
-    gradient = te.compute(
-        (n, m), lambda i, j: (p[i, j] - y[i, j]) * (1.0 / n), name="gradient"
-    )
+    gradient = te.compute((n, m), lambda i, j: (p[i, j] - y[i, j]) * (1.0 / n), name="gradient")
     return [x, y, loss, gradient]
 
 
 def attended(q, k, v, name):
     h, n, d = q.shape
     r, r1, r2, r3 = axis(d), axis(n), axis(n), axis(n)
-    s = te.compute((h, n, n), lambda b, i, j: te.sum(q[b, i, r] * k[b, j, r], axis=r), name=name + "_s")
+    s = te.compute(
+        (h, n, n), lambda b, i, j: te.sum(q[b, i, r] * k[b, j, r], axis=r), name=name + "_s"
+    )
     t = te.compute((h, n), lambda b, i: te.max(s[b, i, r1], axis=r1), name=name + "_max")
     e = te.compute((h, n, n), lambda b, i, j: te.exp(s[b, i, j] - t[b, i]), name=name + "_exp")
     z = te.compute((h, n), lambda b, i: te.sum(e[b, i, r2], axis=r2), name=name + "_sum")
     p = te.compute((h, n, n), lambda b, i, j: e[b, i, j] / z[b, i], name=name + "_p")
-    return te.compute((h, n, d), lambda b, i, j: te.sum(p[b, i, r3] * v[b, r3, j], axis=r3), name=name)
+    return te.compute(
+        (h, n, d), lambda b, i, j: te.sum(p[b, i, r3] * v[b, r3, j], axis=r3), name=name
+    )
 
 
 def attention(h=16, n=1024, d=64):
@@ -201,8 +203,9 @@ def normed(x, name):
     squares = row_sum(square, name + "_squares")
     return te.compute(
         (n, m),
-        lambda i, j: (x[i, j] - mean[i] / m)
-        / te.sqrt(squares[i] / m - mean[i] * mean[i] / (m * m) + 1e-5),
+        lambda i, j: (
+            (x[i, j] - mean[i] / m) / te.sqrt(squares[i] / m - mean[i] * mean[i] / (m * m) + 1e-5)
+        ),
         name=name,
     )
 
@@ -212,7 +215,9 @@ def feed_forward(n=256, m=256):
     x = te.placeholder((n, m), name="X")
     w, v = te.placeholder((m, 4 * m), name="W"), te.placeholder((4 * m, m), name="V")
     up = dense(normed(x, "N"), w, "up")
-    act = te.compute((n, 4 * m), lambda i, j: up[i, j] / (1.0 + te.exp(-1.702 * up[i, j])), name="act")
+    act = te.compute(
+        (n, 4 * m), lambda i, j: up[i, j] / (1.0 + te.exp(-1.702 * up[i, j])), name="act"
+    )
     down = dense(act, v, "down")
     return [x, w, v, te.compute((n, m), lambda i, j: down[i, j] + x[i, j], name="out")]
 
@@ -283,18 +288,22 @@ PROGRAMS = {
 }
 
 
-def candidate(seed, program, sketches):
-    """Its decisions, and its trace as the search keeps it; a refusal's code."""
+def candidate(seed, start, sketches):
+    """Seconds, and what was proposed: decisions and trace, or a refusal's code."""
+    begin = time.process_time()
     try:
-        decisions, schedule = search._propose(random.Random(seed), program, sketches, [])
-        return json.dumps(decisions, sort_keys=True), str(schedule.trace.as_json())
+        decisions, schedule = search._propose(random.Random(seed), start, sketches, [])
     except weft.Error as refused:
-        return refused.code, ""
+        return time.process_time() - begin, (refused.code, "")
+    seconds = time.process_time() - begin
+    return seconds, (json.dumps(decisions, sort_keys=True), str(schedule.trace.as_json()))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", type=int, default=60, help="candidates of each program and target")
+    parser.add_argument(
+        "--count", type=int, default=60, help="candidates of each program and target"
+    )
     parser.add_argument("--only", default="", help="programs with this in their name")
     parser.add_argument("--traces", help="a file for the digests")
     args = parser.parse_args()
@@ -302,14 +311,13 @@ def main():
     for name, make in PROGRAMS.items():
         if args.only not in name:
             continue
-        program = te.create_prim_func(make())
+        start = weft.Schedule(te.create_prim_func(make()))
         for target in TARGETS:
             sketches, times, kept, legal = sketches_for(target), [], [], 0
             for seed in range(-3, args.count):
-                begin = time.process_time()
-                found = candidate(seed, program, sketches)
+                seconds, found = candidate(seed, start, sketches)
                 if seed >= 0:
-                    times.append(time.process_time() - begin)
+                    times.append(seconds)
                     kept.append(hashlib.sha256("\n".join(found).encode()).hexdigest()[:16])
                     legal += bool(found[1])
             median, most = statistics.median(times), max(times)

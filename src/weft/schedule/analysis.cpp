@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "weft/base/hash.h"
+#include "weft/arith/sum.h"
 #include "weft/base/text.h"
 #include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
@@ -85,6 +85,11 @@ void count_narrowed(const arith::IterSum& sum, const arith::Analyzer& analyzer,
 
 bool is_true(const Expr& e) { return is_const_int_value(e, 1); }
 
+bool mentions(const Expr& e, const std::vector<const ForNode*>& loops) {
+  return std::any_of(loops.begin(), loops.end(),
+                     [&](const ForNode* loop) { return uses_var(e, loop->var.get()); });
+}
+
 arith::IterMapResult detect(const std::vector<Range>& region,
                             const std::vector<const ForNode*>& loops, const Expr& predicate,
                             arith::MapLevel level, const arith::Analyzer& analyzer) {
@@ -158,12 +163,58 @@ std::optional<std::vector<Span>> digit_spans(const std::vector<Range>& region,
   return out;
 }
 
+/// Of indices that are sums of loops times numbers, each loop in one of them: as digit_spans finds
+/// them. Absent where any is something else.
+std::optional<std::vector<Span>> plain_spans(const std::vector<Range>& region,
+                                             const std::vector<const ForNode*>& loops,
+                                             const arith::Analyzer& analyzer) {
+  std::vector<bool> used(loops.size(), false);
+  std::vector<Span> out;
+  for (const Range& r : region) {
+    std::int64_t width = 0;
+    if (!is_const_int(r.extent, &width) || !arith::is_index_type(r.min->dtype)) return std::nullopt;
+    const arith::Sum sum = arith::to_sum(analyzer.simplify(r.min));
+    arith::Sum base;
+    base.constant = sum.constant;
+    std::vector<std::pair<std::int64_t, std::int64_t>> digits;  // steps and counts
+    for (const arith::Monomial& m : sum.terms) {
+      const auto loop = std::find_if(loops.begin(), loops.end(), [&](const ForNode* l) {
+        return m.atoms.size() == 1 && l->var.get() == m.atoms[0].get();
+      });
+      if (loop == loops.end()) {
+        for (const Expr& atom : m.atoms) {
+          if (mentions(atom, loops)) return std::nullopt;
+        }
+        base.add(m);
+        continue;
+      }
+      const auto at = static_cast<std::size_t>(loop - loops.begin());
+      std::int64_t count = 0;
+      if (m.coeff <= 0 || used[at] || !is_const_int_value((*loop)->min, 0) ||
+          !is_const_int((*loop)->extent, &count) || count < 1)
+        return std::nullopt;
+      used[at] = true;
+      if (count > 1) digits.emplace_back(m.coeff, count);
+    }
+    std::sort(digits.begin(), digits.end());
+    for (const auto& [step, count] : digits) {
+      if (step > width) return std::nullopt;
+      width += (count - 1) * step;
+    }
+    out.push_back({arith::to_expr(base, r.min->dtype), {make_int(width, r.extent->dtype)}});
+  }
+  return out;
+}
+
 std::optional<std::vector<Span>> exact_spans(const std::vector<Range>& region,
                                              const std::vector<const ForNode*>& loops,
                                              const Expr& predicate,
                                              const arith::Analyzer& analyzer) {
   std::vector<Expr> conditions;
   if (!relevant_conditions(region, loops, predicate, analyzer, conditions)) return std::nullopt;
+  if (conditions.empty()) {
+    if (auto plain = plain_spans(region, loops, analyzer)) return plain;
+  }
   auto out = digit_spans(region, loops, conditions, analyzer);
   return out || conditions.empty() ? out : counted_box(region, loops, conditions, analyzer);
 }
@@ -211,11 +262,6 @@ bool bind_running(arith::Analyzer& analyzer, const std::vector<const ForNode*>& 
     analyzer.bind(loop->var, Range{loop->min, loop->extent});
   }
   return true;
-}
-
-bool mentions(const Expr& e, const std::vector<const ForNode*>& loops) {
-  return std::any_of(loops.begin(), loops.end(),
-                     [&](const ForNode* loop) { return uses_var(e, loop->var.get()); });
 }
 
 /// The parts of a predicate that are not settled once `given` holds: those without any of `own`
@@ -432,12 +478,20 @@ std::vector<IterVar> as_iters(const std::vector<const ForNode*>& loops) {
   return out;
 }
 
-std::string why_not_affine(const Leaf& leaf, const arith::Analyzer& analyzer) {
+std::string why_not_affine(const Leaf& leaf, const arith::Analyzer& analyzer, Facts* facts) {
   if (leaf.loops.empty()) return {};
-  auto map = arith::detect_iter_map(leaf.realize->iter_values, as_iters(leaf.loops),
-                                    leaf.realize->predicate, arith::MapLevel::surjective, analyzer);
-  if (!map.ok()) return map.error;
-  return {};
+  const auto why = [&](const arith::Analyzer& outer) {
+    return arith::detect_iter_map(leaf.realize->iter_values, as_iters(leaf.loops),
+                                  leaf.realize->predicate, arith::MapLevel::surjective, outer)
+        .error;
+  };
+  // Whatever is around the nest, if its own loops are enough to see it.
+  const bool always = facts && recall(facts, {&leaf}, {}, [&] {
+                        arith::Analyzer own;
+                        bind_loops(own, leaf.loops);
+                        return why(own).empty();
+                      });
+  return always ? std::string() : why(analyzer);
 }
 
 bool covers_domain(const Leaf& leaf, const arith::Analyzer& analyzer) {
@@ -474,10 +528,10 @@ std::string why_not_complete(const std::vector<Leaf>& scope, const BlockNode* bl
 }
 
 std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf,
-                              const arith::Analyzer& analyzer) {
+                              const arith::Analyzer& analyzer, Facts* facts) {
   const BlockNode* block = leaf.block();
   if (!block->init) return "it has no init";
-  if (auto why = why_not_affine(leaf, analyzer); !why.empty())
+  if (auto why = why_not_affine(leaf, analyzer, facts); !why.empty())
     return cat("its bindings are not affine: ", why);
   for (const IterVar& iter : block->iters) {
     if (iter.kind != IterKind::spatial && iter.kind != IterKind::reduce) {
@@ -629,63 +683,6 @@ std::vector<const ForNode*> loops_below(const Leaf& leaf, const ForNode* loop) {
   auto it = std::find(leaf.loops.begin(), leaf.loops.end(), loop);
   if (it == leaf.loops.end()) return leaf.loops;
   return {it + 1, leaf.loops.end()};
-}
-
-namespace {
-
-constexpr std::size_t kMostFacts = 4096;
-
-/// The nodes on which an answer about these nests and regions depends.
-Facts::Key key_of(std::initializer_list<const Leaf*> leaves,
-                  std::initializer_list<const BufferRegion*> regions) {
-  Facts::Key key;
-  key.reserve(64);
-  for (const Leaf* leaf : leaves) {
-    key.push_back(leaf->realize);
-    for (const ForNode* loop : leaf->loops)
-      key.insert(key.end(), {loop->var.get(), loop->min.get(), loop->extent.get()});
-    key.push_back(nullptr);
-  }
-  key.insert(key.end(), regions.begin(), regions.end());  // inside the blocks of the nests
-  return key;
-}
-
-/// The answer that is known, or that `ask` finds.
-template <typename Ask>
-bool recall(Facts* facts, std::initializer_list<const Leaf*> leaves,
-            std::initializer_list<const BufferRegion*> regions, const Ask& ask) {
-  if (!facts) return ask();
-  Facts::Key key = key_of(leaves, regions);
-  if (const auto known = facts->find(key)) return *known;
-  const bool answer = ask();
-  Facts::Owners owners;
-  for (const Leaf* leaf : leaves) {
-    owners.stmts.emplace_back(leaf->realize);
-    for (const ForNode* loop : leaf->loops)
-      owners.exprs.insert(owners.exprs.end(), {loop->var, loop->min, loop->extent});
-  }
-  facts->insert(std::move(key), std::move(owners), answer);
-  return answer;
-}
-
-}  // namespace
-
-std::size_t Facts::Hash::operator()(const Key& key) const {
-  std::uint64_t h = key.size();
-  for (const void* p : key) h = (h ^ reinterpret_cast<std::uintptr_t>(p)) * 0x9e3779b97f4a7c15ull;
-  return mix64(h);
-}
-
-std::optional<bool> Facts::find(const Key& key) const {
-  std::lock_guard lock(mutex_);
-  const auto found = entries_.find(key);
-  return found == entries_.end() ? std::nullopt : std::optional(found->second.value);
-}
-
-void Facts::insert(Key key, Owners owners, bool value) {
-  std::lock_guard lock(mutex_);
-  if (entries_.size() >= kMostFacts) entries_.clear();
-  entries_.insert_or_assign(std::move(key), Entry{std::move(owners), value});
 }
 
 std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer, Facts* facts) {
