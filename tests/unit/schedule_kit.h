@@ -165,7 +165,8 @@ inline void expect_refused(Schedule& sch, const std::function<void(Schedule&)>& 
   const std::uint64_t before = ir::structural_hash(sch.mod());
   const auto count = [](const Schedule& x) {  // lookups on the way are no change
     std::size_t n = 0;
-    for (const auto& e : x.trace().entries()) n += e->primitive->name.starts_with("get_") ? 0 : 1;
+    for (const TraceEntry& e : x.trace().entries())
+      n += e.primitive->name.starts_with("get_") ? 0 : 1;
     return n;
   };
   const std::size_t steps = count(sch);

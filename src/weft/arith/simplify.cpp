@@ -174,7 +174,7 @@ Expr Analyzer::Impl::divide(const Sum& a, const Sum& b, const Expr& ea, const Ex
       Sum quotient, rest;
       rest.constant = a.constant;
       for (const Monomial& m : a.terms) {
-        Exprs left(m.atoms.begin(), m.atoms.end());
+        Exprs left = m.atoms;
         bool divides = m.coeff % b.terms[0].coeff == 0;
         for (const Expr& atom : b.terms[0].atoms) {
           auto found = std::find_if(left.begin(), left.end(),

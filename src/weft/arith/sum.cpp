@@ -15,7 +15,7 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return (a % b != 0 && (a % b < 0) != (b < 0)) ? q - 1 : q;
 }
 
-bool same_atoms(const Atoms& a, const Atoms& b) {
+bool same_atoms(const Exprs& a, const Exprs& b) {
   if (a.size() != b.size()) return false;
   if (a.size() == 1) return same_expr(a[0], b[0]);
   std::vector<bool> used(b.size(), false);
@@ -69,7 +69,7 @@ Sum multiply(Sum a, Sum b) {
   for (const Monomial& x : a.terms) {
     for (const Monomial& y : b.terms) {
       Monomial product{x.coeff * y.coeff, x.atoms};
-      product.atoms.append(y.atoms);
+      product.atoms.insert(product.atoms.end(), y.atoms.begin(), y.atoms.end());
       out.add(std::move(product));
     }
   }
@@ -100,7 +100,7 @@ Sum to_sum(const Expr& e) {
   return out;
 }
 
-Expr monomial_expr(const Atoms& atoms) {
+Expr monomial_expr(const Exprs& atoms) {
   Expr out = atoms[0];
   for (std::size_t i = 1; i < atoms.size(); ++i) out = out * atoms[i];
   return out;
@@ -117,7 +117,7 @@ bool has_opposite(std::int64_t number, DType type) {
 
 Expr to_expr(const Sum& sum, DType type) {
   Expr out;
-  auto widened = [&](const Atoms& atoms) {
+  auto widened = [&](const Exprs& atoms) {
     Expr m = monomial_expr(atoms);
     return m->dtype == type ? m : cast(type, m);
   };

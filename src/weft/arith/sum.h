@@ -7,16 +7,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "weft/base/inline_vector.h"
 #include "weft/ir/node.h"
 
 namespace weft::arith {
 
-using Atoms = InlineVector<ir::Expr, 1>;
-
 struct Monomial {
   std::int64_t coeff = 0;
-  Atoms atoms;  // not empty
+  ir::Exprs atoms;  // not empty
 };
 
 struct Sum {
@@ -29,13 +26,13 @@ struct Sum {
   void scale(std::int64_t factor);
 };
 
-bool same_atoms(const Atoms& a, const Atoms& b);
+bool same_atoms(const ir::Exprs& a, const ir::Exprs& b);
 /// Opens +, -, and * of signed integers of 32 or 64 bits; anything else is an atom.
 Sum to_sum(const ir::Expr& e);
 Sum multiply(Sum a, Sum b);
 /// Back to an expression of type `type`; positive terms first, the constant last.
 ir::Expr to_expr(const Sum& sum, DType type);
-ir::Expr monomial_expr(const Atoms& atoms);
+ir::Expr monomial_expr(const ir::Exprs& atoms);
 /// Whether re-association is sound for the type (signed, at least 32 bits, scalar).
 bool is_index_type(DType type);
 std::int64_t floor_div(std::int64_t a, std::int64_t b);

@@ -15,6 +15,7 @@
 #include "weft/rules/product_tile.h"
 #include "weft/rules/reduce.h"
 #include "weft/rules/row.h"
+#include "weft/schedule/analysis.h"
 #include "weft/schedule/tree.h"
 
 namespace weft::rules {
@@ -117,14 +118,14 @@ void inline_chain(Schedule& sch, BlockRef b) {
 
 /// The element-wise block that alone reads what a reduction writes; absent where there is none.
 std::optional<BlockRef> finishing(const Schedule& sch, BlockRef block) {
-  Schedule probe = sch;
-  std::optional<BlockRef> out;
-  attempt([&] {
-    if (!reduces(probe, block)) return;
-    const std::vector<BlockRef> readers = probe.get_consumers(block);
-    if (readers.size() == 1 && !reduces(probe, readers[0])) out = readers[0];
-  });
-  return out;
+  if (!reduces(sch, block)) return std::nullopt;
+  const auto path = schedule::find_block(sch.mod(), block);
+  const std::vector<schedule::Leaf> scope = schedule::leaves(path->scope()->block->body);
+  const auto readers =
+      schedule::consumers_of(scope, schedule::index_of(scope, path->realize()->block.get()));
+  if (readers.size() != 1) return std::nullopt;
+  const BlockRef reader{scope[readers[0]].block()->id};
+  return reduces(sch, reader) ? std::nullopt : std::optional(reader);
 }
 
 /// The blocks of each statement of the body.
@@ -263,7 +264,6 @@ GridSchedule grid_schedule(const GridStart& start, Choices* choices) {
     std::string refused;  // of rules that matched
     for (const Rule& rule : kRules) {
       if (!chosen.empty() && chosen != rule.name) continue;
-      const Schedule before = sch;
       std::string why;
       const Nest read = read_nest(sch, nest[0], sizes);
       const std::string name = read.node->name;
@@ -272,10 +272,13 @@ GridSchedule grid_schedule(const GridStart& start, Choices* choices) {
       const Asked asked{facts, sizes, finishing(sch, nest[0]), &inside, questions};
       if (questions.open()) {
         rule.apply(sch, read, asked);  // a refusal is the tuner's to hear
-      } else if (!attempt([&] { rule.apply(sch, read, asked); }, &why)) {
-        refused += cat("; ", rule.name, " was refused: ", why);
-        sch = before;
-        continue;
+      } else {
+        const Schedule before = sch;
+        if (!attempt([&] { rule.apply(sch, read, asked); }, &why)) {
+          refused += cat("; ", rule.name, " was refused: ", why);
+          sch = before;
+          continue;
+        }
       }
       out.applied.push_back(cat(name, ": ", rule.name, refused));
       if (inside) {

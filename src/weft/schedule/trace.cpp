@@ -187,8 +187,7 @@ std::string step_text(const PrimitiveInfo& primitive, const Value::List& argumen
 std::string Trace::as_python() const {
   TraceNames names;
   std::string out;
-  for (const auto& entry : entries_) {
-    const TraceEntry& e = *entry;
+  for (const TraceEntry& e : entries_) {
     const std::string call = step_text(*e.primitive, e.arguments, names, true);
     names.add(e.result);
     if (e.result.is_none()) {
@@ -215,8 +214,7 @@ std::string Trace::as_python() const {
 Json Trace::to_json() const {
   TraceNames names;
   Json steps = Json::array();
-  for (const auto& entry : entries_) {
-    const TraceEntry& e = *entry;
+  for (const TraceEntry& e : entries_) {
     Json arguments = Json::object();
     for (std::size_t i = 0; i < e.arguments.size(); ++i) {
       const FieldInfo& field = (*e.primitive->fields)[i];

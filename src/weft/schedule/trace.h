@@ -5,7 +5,6 @@
 // which steps returned them. The JSON form is {"format": "weft.trace", "version": 1, "steps":
 // [[name, {field: value}, results]...]}.
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,20 +39,15 @@ struct TraceEntry {
 
 class Trace {
  public:
-  /// Shared by copies of a schedule: rules and tuners copy one before each step that may be
-  /// refused.
-  using Entries = std::vector<std::shared_ptr<const TraceEntry>>;
-  const Entries& entries() const { return entries_; }
-  void append(TraceEntry entry) {
-    entries_.push_back(std::make_shared<const TraceEntry>(std::move(entry)));
-  }
+  const std::vector<TraceEntry>& entries() const { return entries_; }
+  void append(TraceEntry entry) { entries_.push_back(std::move(entry)); }
   /// One statement per step on a schedule called `sch`.
   std::string as_python() const;
   Json to_json() const;
   std::string json() const { return to_json().dump(); }
 
  private:
-  Entries entries_;
+  std::vector<TraceEntry> entries_;
 };
 
 /// How references print within one text.
