@@ -38,7 +38,9 @@ def _gone(reason):
 
 def _noted(search, trial, found, wall):
     search.took(wall)
-    if found is not None:  # no time at all: a machine that had nothing to do, whose host moved the data
+    if (
+        found is not None
+    ):  # no time at all: a machine that had nothing to do, whose host moved the data
         trial.seconds, trial.cycles = max(found[0], _LEAST), found[1]
 
 

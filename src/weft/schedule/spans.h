@@ -15,9 +15,8 @@ namespace weft::schedule {
 
 inline bool is_true(const ir::Expr& e) { return ir::is_const_int_value(e, 1); }
 inline bool mentions(const ir::Expr& e, const std::vector<const ir::ForNode*>& loops) {
-  return std::any_of(loops.begin(), loops.end(), [&](const ir::ForNode* loop) {
-    return ir::uses_var(e, loop->var.get());
-  });
+  return std::any_of(loops.begin(), loops.end(),
+                     [&](const ir::ForNode* loop) { return ir::uses_var(e, loop->var.get()); });
 }
 
 /// Absent where what is reached is not a provable box.
