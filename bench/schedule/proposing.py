@@ -77,7 +77,7 @@ def convolution(n=8, c=64, h=56):
 
 
 def convolutions(n=4, c=32, h=28):
-    """Two convolutions with batch norm and relu, the image added: ten statements."""
+    """Two convolutions with batch norm and relu, the image added: nine statements."""
     x = te.placeholder((n, c, h, h), name="X")
     w, v = (te.placeholder((c, c, 3, 3), name=s) for s in "WV")
     parameters = [te.placeholder((c,), name=f"p{k}") for k in range(4)]

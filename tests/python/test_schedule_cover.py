@@ -4,8 +4,8 @@
 import pytest
 
 import weft
-from weft import te
 from weft import script as T
+from weft import te
 
 
 def moved(program, block="C", loop=0):
@@ -57,7 +57,8 @@ PART = {
     "one column less": ("v0, v1", (8, 11)),
     "not from the first row on": ("v0 + 1, v1", (7, 12)),
     "a gap between tiles": ("v0, v1 * 4 + v2", (8, 3, 3)),
-    "one loop in both": ("v0, v0", (8,)),
+    "the first and the last column": ("v0, v1 * 11", (8, 2)),
+    "a diagonal": ("v0, v0", (12,), "vi, vj", (12, 12)),
 }
 
 
