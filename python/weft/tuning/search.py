@@ -78,13 +78,13 @@ class _SketchFailed(Exception):
         self.decisions, self.reason = decisions, reason
 
 
-def _propose(rng, program, sketches, trials, fresh=False):
+def _propose(rng, start, sketches, trials, fresh=False):
     """A candidate's decisions and schedule. Raises weft.Error when a step is refused, _SketchFailed.
 
-    `fresh`: a sketch without a trial may begin with its first choices; another worker may be measuring these."""
+    `start`: a schedule without steps, whose copies share what is proved of its nests. `fresh`: a sketch without a trial may begin with its first choices; another worker may be measuring these."""
     name, given = _child(rng, trials)
     name = name or rng.choice(sorted(sketches))
-    schedule = weft.Schedule(program)
+    schedule = start.copy()
     schedule._core.set_detail(False)
     # The first choices of rules are the default schedule, which is measured already: what is near it is drawn.
     if name == "rules":
@@ -108,7 +108,7 @@ def _propose(rng, program, sketches, trials, fresh=False):
     return {"sketch": name, "knobs": draw.made}, schedule
 
 
-def _best_of(rng, program, sketches, seen, known, model, fresh):
+def _best_of(rng, start, sketches, seen, known, model, fresh):
     """One candidate that was not seen, as _propose gives it, or None; and how many were refused or known.
 
     With a model, and three times in four, the best of several.
@@ -119,7 +119,7 @@ def _best_of(rng, program, sketches, seen, known, model, fresh):
     drawn, wasted = {}, 0
     for _ in range(many):
         try:
-            decisions, schedule = _propose(rng, program, sketches, seen, fresh)
+            decisions, schedule = _propose(rng, start, sketches, seen, fresh)
         except weft.Error:
             wasted += 1
             continue
@@ -170,6 +170,7 @@ class _Search:
     def __init__(self, program, target, name, seed, trials, end, model):
         self.program, self.name, self._seed, self._trials = program, name, seed, trials
         self._end, self._model, self._sketches = end, model, sketches_for(target)
+        self._start = weft.Schedule(program)
         self._wasted, self._longest = 0, 0.0
         # Beside a kernel of a host that is measured nothing may be built; cards wait for one compiler after another.
         self.beside = min(_BESIDE, os.cpu_count() or 1) if _core.target_has_rules(target) else 1
@@ -227,7 +228,7 @@ class _Search:
             try:
                 fresh = self._wasted == 0
                 found, more = _best_of(
-                    rng, self.program, self._sketches, self.seen, self._known, self._model, fresh
+                    rng, self._start, self._sketches, self.seen, self._known, self._model, fresh
                 )
             except _SketchFailed as failure:
                 warnings.warn(str(failure.reason), RuntimeWarning, stacklevel=3)
