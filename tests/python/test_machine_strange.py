@@ -243,3 +243,35 @@ def test_a_block_that_never_runs_stores_no_init():
     text = text.replace("{v}", "i").replace("{where}", "T.where(True)").replace("{n}", "0")
     given = [np.ones((7, 0), "int32"), np.zeros(7, "int32")]
     assert same_as_ref(text, "wse:4x4", given)[1].tolist() == [5] * 7
+
+
+MEET = """
+@T.prim_func
+def main(A: T.Buffer((20, 12), "int32"), C: T.Buffer((20,), "int32")):
+    for o in range(20):
+        for p in {kind}(12):
+            for q in range(3):
+                if {when}:
+                    with T.block("S"):
+                        v = T.axis.spatial(20, o)
+                        r = T.axis.reduce(12, p)
+                        with T.init():
+                            C[v] = T.int32(0)
+                        C[v] = {value}
+"""
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu", "c", "qpu"])
+@pytest.mark.parametrize("when", ["p <= o", "p > o - 9", "o == 10 and p < o"])
+@pytest.mark.parametrize("value", ["T.max(C[v], T.int32(2))", "C[v] + A[v, r]"])
+def test_parallel_iterations_that_meet_later_than_at_first(target, when, value):
+    """At the first iteration of the loop around, a condition lets one parallel iteration in (or none)."""
+    need(target)
+    text = MEET.replace("{when}", when).replace("{value}", value)
+    program = weft.script.from_source(text.replace("{kind}", "T.parallel"))
+    refusal = weft.accepts(program, target)
+    assert refusal.code == "verify.race" and '"C"' in str(refusal)
+    with pytest.raises(weft.Error) as caught:
+        weft.build(program, target=target)
+    assert caught.value.code == refusal.code
+    assert weft.accepts(weft.script.from_source(text.replace("{kind}", "range")), target) is None

@@ -44,7 +44,10 @@ bool feeds(const ForNode* loop, const BlockRealizeNode* realize, IterKind kind) 
 
 class LowerCrossThread final : public Rewriter {
  public:
-  explicit LowerCrossThread(const TargetInfo& machine) : machine_(machine) {}
+  LowerCrossThread(const TargetInfo& machine, const PrimFunc& f) : machine_(machine) {
+    for (const Param& p : f->params)
+      if (p.var) sizes_.insert(p.var.get());
+  }
 
  protected:
   Stmt rewrite_for(const Stmt& s) override {
@@ -132,10 +135,17 @@ class LowerCrossThread final : public Rewriter {
              cat("its condition ", print(inside),
                  " leaves out the first step, which stores the "
                  "initial value"));
+    // Where the condition at the first step is known only at run time, so is whether a result begins
+    // anew. Sizes alone do not count: where they leave no step, a sum is its initial value.
+    bool fresh = true;
+    for_each_expr(at_first, [&](const Expr& e) {
+      fresh = fresh && e->kind != ExprKind::load &&
+              (e->kind != ExprKind::var || sizes_.count(as<VarNode>(e)) > 0);
+    });
     Ref<BlockNode> results_block;
     // Results that each point keeps are worth a place inside the loops around them.
     const MemoryInfo* row = machine_.memory(pattern->updates[0]->buffer->scope);
-    if (machine_.axis(across->axis)->joins() && row && row->is_private_to(across->axis))
+    if (fresh && machine_.axis(across->axis)->joins() && row && row->is_private_to(across->axis))
       results_block = block_of_results(chain, inside, reducing);
     Expr in_block = everywhere;
     if (results_block) everywhere = make_bool(true);
@@ -237,6 +247,7 @@ class LowerCrossThread final : public Rewriter {
       Exprs start;
       for (std::size_t k = 0; k < parts; ++k) {
         start.push_back(substitute(pattern->start[k], map));
+        if (!fresh) start[k] = select(at_first, start[k], load(results[k], target));
         neutral = neutral && same_expr(start[k], reducer->identity[k]);
       }
       return store_all(results, neutral ? all : joined(start, all), target);
@@ -387,12 +398,13 @@ class LowerCrossThread final : public Rewriter {
 
   const TargetInfo& machine_;
   std::vector<const ForNode*> enclosing_;
+  std::unordered_set<const VarNode*> sizes_;  // parameters of the function
 };
 
 }  // namespace
 
 PrimFunc lower_cross_thread_reduction(const PrimFunc& f, const TargetInfo& machine) {
-  Stmt body = LowerCrossThread(machine).rewrite(f->body);
+  Stmt body = LowerCrossThread(machine, f).rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);
   out->body = body;
