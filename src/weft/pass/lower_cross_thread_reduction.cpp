@@ -18,19 +18,29 @@ using namespace ir;
 
 namespace {
 
+/// Loops around a block, and the condition under which it runs: its own after those between.
 struct Chain {
   std::vector<const ForNode*> loops;
   const BlockRealizeNode* realize = nullptr;
+  Expr condition = make_bool(true);
 };
 
 Chain chain_of(const Stmt& s) {
   Chain out;
   const Stmt* at = &s;
-  while (const auto* loop = as<ForNode>(*at)) {
-    out.loops.push_back(loop);
-    at = &loop->body;
+  while (true) {
+    if (const auto* loop = as<ForNode>(*at)) {
+      out.loops.push_back(loop);
+      at = &loop->body;
+    } else if (const auto* branch = as<IfNode>(*at); branch && !branch->else_case) {
+      out.condition = logical_and(out.condition, branch->condition);
+      at = &branch->then_case;
+    } else {
+      break;
+    }
   }
   out.realize = as<BlockRealizeNode>(*at);
+  if (out.realize) out.condition = logical_and(out.condition, out.realize->predicate);
   return out;
 }
 
@@ -126,9 +136,15 @@ class LowerCrossThread final : public Rewriter {
     if (!is_const_int(across->extent, &n))
       refuse("extent", block, cat("the extent of \"", across->var->name, "\" is not constant"));
 
+    bool own = false;
+    for_each_expr(chain.condition, [&](const Expr& e) {
+      const auto* l = as<LoadNode>(e);
+      for (const StoreNode* u : pattern->updates) own = own || (l && l->buffer == u->buffer);
+    });
+    if (own) refuse("reducer", block, "its condition reads what it updates");
     Expr everywhere = make_bool(true),
-         inside = make_bool(true);  // the predicate, without and with reduction loops
-    split_predicate(chain.realize->predicate, reducing, everywhere, inside);
+         inside = make_bool(true);  // the condition, without and with reduction loops
+    split_predicate(chain.condition, reducing, everywhere, inside);
     const Expr at_first = arith::simplify(substitute(inside, first));
     if (is_const_int_value(at_first, 0))
       refuse("first", block,
