@@ -286,11 +286,27 @@ def marked_program(seed):
     n, m, k = r.choice([1, 5, 12, 19, 33]), r.choice([2, 3, 13, 24]), r.choice([1, 3, 31])
     loops = [("a", n), ("b", m), ("c", k)]
     r.shuffle(loops)
-    conditions = ["b <= a", "b > a - 5", "a == 10 and b < 6", f"b == a % {m}", "(a + b) % 3 == 0", "c <= a and b <= c"]
-    conditions += ["b < 1 or a > 3", "a * 2 < b", "b // 2 == a // 2", "c == 0", "b % 4 == c % 4", "a >= b * 3"]
+    conditions = [
+        "b <= a",
+        "b > a - 5",
+        "a == 10 and b < 6",
+        f"b == a % {m}",
+        "(a + b) % 3 == 0",
+        "c <= a and b <= c",
+    ]
+    conditions += [
+        "b < 1 or a > 3",
+        "a * 2 < b",
+        "b // 2 == a // 2",
+        "c == 0",
+        "b % 4 == c % 4",
+        "a >= b * 3",
+    ]
     condition, where, own = r.choice(conditions), r.random() < 0.5, r.random() < 0.3
     at, dtype = ("va, vb" if own else "va"), r.choice(["int32", "float32"])
-    value = r.choice([f"T.max(C[{at}], T.{dtype}(2))", f"C[{at}] + A[va, vb]", f"T.min(C[{at}], A[va, vb])"])
+    value = r.choice(
+        [f"T.max(C[{at}], T.{dtype}(2))", f"C[{at}] + A[va, vb]", f"T.min(C[{at}], A[va, vb])"]
+    )
     text = f'@T.prim_func\ndef main(A: T.Buffer(({n}, {m}), "{dtype}"), C: T.Buffer(({at.replace("va", str(n)).replace("vb", str(m))},), "{dtype}")):\n'
     margin = "    "
     for name, extent in loops:
@@ -300,14 +316,22 @@ def marked_program(seed):
         text += f"{margin}if {condition}:\n"
         margin += "    "
     lines = ['with T.block("S"):', f"    va = T.axis.spatial({n}, a)"]
-    lines += [f"    vb = T.axis.{'spatial' if own else 'reduce'}({m}, b)", f"    vc = T.axis.reduce({k}, c)"]
+    lines += [
+        f"    vb = T.axis.{'spatial' if own else 'reduce'}({m}, b)",
+        f"    vc = T.axis.reduce({k}, c)",
+    ]
     lines += [f"    T.where({condition})"] * where
     if r.random() < 0.7:
         lines += ["    with T.init():", f"        C[{at}] = T.{dtype}(0)"]
     text += "".join(f"{margin}{line}\n" for line in [*lines, f"    C[{at}] = {value}"])
     kinds = ["serial", "unroll", "vectorized", "parallel"]
     shapes = (n, m), ((n, m) if own else (n,))
-    return text.format(**{x: "T." + x for x in kinds}), text.format(**dict.fromkeys(kinds, "range")), shapes, dtype
+    return (
+        text.format(**{x: "T." + x for x in kinds}),
+        text.format(**dict.fromkeys(kinds, "range")),
+        shapes,
+        dtype,
+    )
 
 
 @pytest.mark.parametrize("target, least", [("qpu", 150), ("wse:4x4", 220)])

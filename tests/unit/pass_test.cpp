@@ -364,19 +364,16 @@ TEST(CheckRaces, loops_around_are_looked_at_beyond_their_first_iteration) {
     } else {
       body = make_for(p, make_int(0), make_int(12), body, ForKind::parallel);
     }
-    PrimFunc f =
-        make_func("main", {buffer_param(g)}, make_for(i, make_int(0), make_int(20), body));
+    PrimFunc f = make_func("main", {buffer_param(g)}, make_for(i, make_int(0), make_int(20), body));
     return !pass::check_races(f, grid()).clean();
   };
   for (bool launch : {false, true}) {
-    EXPECT_TRUE(races(launch, [](Expr i, Expr p) { return lt(p, i + 1); }));      // the last
+    EXPECT_TRUE(races(launch, [](Expr i, Expr p) { return lt(p, i + 1); }));        // the last
     EXPECT_TRUE(races(launch, [](Expr i, Expr p) { return lt(i - 12, p - 10); }));  // the first
-    EXPECT_TRUE(races(launch, [](Expr i, Expr p) {
-      return logical_and(eq(i, make_int(10)), lt(p, i));
-    }));
-    EXPECT_TRUE(races(launch, [](Expr i, Expr p) {
-      return logical_and(eq(i, make_int(1)), lt(p, i + 1));
-    }));
+    EXPECT_TRUE(
+        races(launch, [](Expr i, Expr p) { return logical_and(eq(i, make_int(10)), lt(p, i)); }));
+    EXPECT_TRUE(races(
+        launch, [](Expr i, Expr p) { return logical_and(eq(i, make_int(1)), lt(p, i + 1)); }));
     EXPECT_FALSE(races(launch, [](Expr i, Expr p) { return eq(p, floormod(i, make_int(12))); }));
   }
 }

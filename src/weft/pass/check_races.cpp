@@ -28,8 +28,8 @@ constexpr std::int64_t kSize = 272;  // a size known only at run time: some tile
 constexpr std::int64_t kGroups = 1 << 16, kIterations = 1 << 12;  // whose distances are covered
 // Numbers few enough for all of them; more of points that no barrier joins than of groups.
 constexpr std::int64_t kAllOf = 16, kAllPoints = 256;
-constexpr std::size_t kMostWalks = 32;                        // through a host function
-constexpr std::int64_t kAcross = 200'000, kHost = 32'000;         // accesses of a run
+constexpr std::size_t kMostWalks = 32;                     // through a host function
+constexpr std::int64_t kAcross = 200'000, kHost = 32'000;  // accesses of a run
 
 /// A value for every integer parameter: a size when it decides how often something runs, else (a
 /// stride, an offset) a large number that has no simple ratio to the others: small multiples of
@@ -269,8 +269,8 @@ class HostPlan final : public Visitor {
     const std::vector<std::int64_t> all = iterations(loop, low, n);
     symbols_[loop->var.get()] = chosen(all, combinations_);
     if (n != 1) around_.insert(loop->var.get());
-    const std::size_t outside = std::exchange(
-        combinations_, std::min(combinations_ * all.size(), kMostWalks));
+    const std::size_t outside =
+        std::exchange(combinations_, std::min(combinations_ * all.size(), kMostWalks));
     most_ = std::max(most_, combinations_);
     Visitor::visit_for(loop);
     combinations_ = outside;

@@ -151,8 +151,8 @@ class LowerCrossThread final : public Rewriter {
              cat("its condition ", print(inside),
                  " leaves out the first step, which stores the "
                  "initial value"));
-    // Where the condition at the first step is known only at run time, so is whether a result begins
-    // anew. Sizes alone do not count: where they leave no step, a sum is its initial value.
+    // Where the condition at the first step is known only at run time, so is whether a result
+    // begins anew. Sizes alone do not count: where they leave no step, a sum is its initial value.
     bool fresh = true;
     for_each_expr(at_first, [&](const Expr& e) {
       fresh = fresh && e->kind != ExprKind::load &&
