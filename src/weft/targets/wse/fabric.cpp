@@ -551,17 +551,18 @@ void Fabric::post(Worker& w, Pe& pe, HostSink& sink, Cycle now) {
     HostSource message;
     message.color = pe.program->post_in;
     message.sender = pe.index;
+    message.message = true;
     auto n = static_cast<std::ptrdiff_t>(sink.got[1]);
-    message.data.assign(sink.got.begin() + 2, sink.got.begin() + 2 + n);
+    message.data.assign(sink.got.begin() + 1, sink.got.begin() + 2 + n);  // the length is its header
     sink.got.erase(sink.got.begin(), sink.got.begin() + 2 + n);
     // The first word has come n words ago; the way takes a hop per PE. Never in this cycle or the
     // next, in which other threads may not see it yet.
     Cycle way = std::abs(x - pe.x) + std::abs(y - pe.y);
     message.from = now + std::max<Cycle>(2, way * timing_.hop - n);
     auto index = static_cast<std::uint32_t>(y * width_ + x);
-    w.hops += way * static_cast<std::int64_t>(message.data.size());
+    w.hops += way * n;
     std::size_t worker = worker_of(index);
-    if (message.data.empty()) continue;
+    if (n == 0) continue;
     if (static_cast<int>(worker) == w.id) {
       deliver(index, std::move(message));
     } else {

@@ -292,6 +292,31 @@ Cycle Fabric::next_task(Pe& pe, Cycle now) {
   return std::min(at, std::max(free, now + reach_of(pe)));  // what is under way and not seen yet
 }
 
+// The first wavelet of a message: as many more follow as it says.
+int Fabric::take_header(Worker& w, Pe& pe, Running& run, Cursor& c, Cycle now, Cycle& next) {
+  Wavelet head;
+  if (!peek_queue(pe, pe.in[c.queue], now, head)) {
+    run.stalled = true;
+    return 0;
+  }
+  const Cycle at = std::max(run.ready, head.ready);
+  if (at > now && options_.timed) {
+    next = std::min(next, at);
+    return 0;
+  }
+  run.stalled = false;
+  pop_queue(w, pe, c.queue, now, now);
+  if (!run.endless && head.data > run.left)
+    throw pe_fault(pe, "wse.message.length",
+                   cat("a message of ", head.data, " elements arrives where ", run.left, " are received"))
+        .help("legal are messages of at most the length that recv_message names, or none named");
+  run.left = head.data;
+  run.header = run.endless = false;
+  if (options_.timed) run.ready = now + 1;
+  next = std::min(next, now + 1);
+  return 0;
+}
+
 // One element if possible: 0 nothing now, 1 an element, 2 finished or about to be. Elements up to
 // the cycle `limit` may be done before their cycle has come.
 int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, Cycle limit) {
@@ -307,6 +332,10 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
   for (Cursor* c : {&run.a, &run.b}) {
     if (c->kind != Cursor::fabin) continue;
     Wavelet head;
+    if (c->flags & Dsd::kControl) {
+      if (run.header) return take_header(w, pe, run, *c, now, next);
+      continue;
+    }
     if (!peek_queue(pe, pe.in[c->queue], now, head) || !head.control) continue;
     if (head.ready > now && options_.timed) {
       next = std::min(next, head.ready);
@@ -493,6 +522,7 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         // nothing else can begin in the PE, so that it does not matter when it is visited.
         auto free_end = [&](const Cursor& c) {
           if (c.kind == Cursor::fifo || c.kind == Cursor::mem4) return c.kind == Cursor::mem4;
+          if (c.kind == Cursor::fabin && c.flags & Dsd::kControl) return false;
           if (c.kind == Cursor::fabin)
             return channel_of(pe, pe.in[c.queue]) != nullptr && pe.in[c.queue].count == 0;
           if (c.kind == Cursor::fabout) return express_of(pe, pe.out[c.queue], c.color);

@@ -166,7 +166,7 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
   bool to_ramp = (tx & port_bit(kRamp)) != 0;
   bool ramp_refused = false;
   if (to_ramp) {
-    if (wavelet.control && (wavelet.data >> (kCommand0 + 2) & 1u)) ramp_refused = true;
+    if ((wavelet.control & 1u) && (wavelet.data >> (kCommand0 + 2) & 1u)) ramp_refused = true;
     else if (cs.route.filter.kind != Filter::none) {
       std::uint16_t counter = cs.counter,
                     limit = cs.limit;  // undone when the wavelet cannot leave yet
@@ -258,11 +258,11 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
   // Everything can go.
   bool was_full = source.held(now) >= timing_.router_depth;
   source.take(now);
-  if (to_ramp && !(wavelet.control && (wavelet.data >> (kCommand0 + 2) & 1u))) {
+  if (to_ramp && !((wavelet.control & 1u) && (wavelet.data >> (kCommand0 + 2) & 1u))) {
     if (cs.route.filter.kind != Filter::none) pass_filter(cs, wavelet);
   }
   std::uint32_t payload = wavelet.data;
-  if (wavelet.control) control(pe, cs, payload, now);
+  if (wavelet.control & 1u) control(pe, cs, payload, now);
   for (const Way& way : std::span(ways, count)) {
     const int o = way.port;
     links |= port_bit(o);
@@ -366,7 +366,8 @@ void Fabric::inject(Pe& pe, Cycle now, Cycle& next) {
     int room = timing_.router_depth - r.held(now);
     if (options_.timed && room > 1) room = 1;
     while (room > 0 && s.next < s.data.size()) {
-      r.push({s.data[s.next++], 0, now});
+      const bool end = s.message && s.next + 1 == s.data.size();
+      r.push({s.data[s.next++], end ? kMessageEnd : 0, now});
       --room;
     }
     pe.busy_colors |= 1u << s.color;

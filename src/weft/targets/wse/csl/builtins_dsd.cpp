@@ -269,7 +269,8 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
       if (queue.type->kind != (kind == T::fabin_dsd ? T::input_queue : T::output_queue))
         fail(pos, "wse.csl.type.mismatch", cat(f, " is an ", f, ", found ", text(queue.type)));
       if (queue.is_known()) d.queue = static_cast<std::uint8_t>(queue.value.i);
-    } else if (f == "control" && kind == T::fabout_dsd) {
+    } else if ((f == "control" && kind == T::fabout_dsd) ||
+               (f == "weft_message" && kind == T::fabin_dsd)) {
       set_flag(v, Dsd::kControl);
     } else if (f == "advance_switch" && kind == T::fabout_dsd) {
       set_flag(v, Dsd::kAdvanceSwitch);

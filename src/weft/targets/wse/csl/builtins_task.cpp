@@ -34,7 +34,7 @@ Operand Analyzer::make_id(Node* node, T kind, int low, int high) {
   }
   if (kind == T::input_queue || kind == T::output_queue)
     need_known(v, node->pos, cat("the argument of @get_", basic_name(kind)));
-  if (v.type->kind != T::u16)
+  if (v.type != types_.u16)
     fail(node->list[0]->pos, "wse.csl.type.mismatch",
          cat("at run time @get_", basic_name(kind), " takes a u16, found ", text(v.type)),
          "convert it: @as(u16, value)");
