@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 from csl_machine import SYS, Machine, both, layout
+from test_wse_programs import LAYOUT, START, wse
 
 rng = np.random.default_rng(1921)
 WIDTHS = ["u0", "u1", "i1", "u3", "i4", "u5", "i7", "u8", "u12", "i13", "u16", "i17", "u24", "i24", "u31", "i33", "u40", "i63", "u64"]  # fmt: skip
@@ -26,16 +27,26 @@ def wrap(value, kind):
 def result(op, x, y, kind):
     bits = int(kind[1:])
     match op:
-        case "+": r = x + y
-        case "-": r = x - y
-        case "*": r = x * y
-        case "/": r = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
-        case "%": r = abs(x) % abs(y) * (-1 if x < 0 else 1)
-        case "&": r = x & y
-        case "|": r = x | y
-        case "^": r = x ^ y
-        case "<<": r = x << y if y < bits else 0
-        case _: r = x >> y if y < bits else -(x < 0)
+        case "+":
+            r = x + y
+        case "-":
+            r = x - y
+        case "*":
+            r = x * y
+        case "/":
+            r = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+        case "%":
+            r = abs(x) % abs(y) * (-1 if x < 0 else 1)
+        case "&":
+            r = x & y
+        case "|":
+            r = x | y
+        case "^":
+            r = x ^ y
+        case "<<":
+            r = x << y if y < bits else 0
+        case _:
+            r = x >> y if y < bits else -(x < 0)
     return wrap(r, kind)  # fmt: skip
 
 
@@ -113,7 +124,9 @@ def test_packed_structs_of_random_fields(arch, seed, tmp_path):
     writes = " ".join(
         f"s[1].{fields[k][0]} = @as({fields[k][1]}, @bitcast(i32, a[{k}]));" for k in order
     )
-    reads = " ".join(f"r[{k}] = @bitcast(u32, @as(i32, p.*.{f}));" for k, (f, _, _) in enumerate(fields))
+    reads = " ".join(
+        f"r[{k}] = @bitcast(u32, @as(i32, p.*.{f}));" for k, (f, _, _) in enumerate(fields)
+    )
     pe = (
         SYS
         + f"""
@@ -134,7 +147,9 @@ fn run() void {{
         + TAIL
     )
     m = Machine(tmp_path, arch, {"layout.csl": layout(EXPORTS), "pe.csl": pe})
-    m.put("a", np.array([second[f] for f, _, _ in fields], np.int64).astype(np.int32).view(np.uint32))
+    m.put(
+        "a", np.array([second[f] for f, _, _ in fields], np.int64).astype(np.int32).view(np.uint32)
+    )
     m.launch("run")
     got = m.get("r", len(fields) + 3 * words, np.uint32)[0, 0]
     m.stop()
@@ -205,5 +220,60 @@ fn run() void {
     m.put("a", np.array(words, np.uint32))
     m.launch("run")
     then[7] ^= 5
-    np.testing.assert_array_equal(m.get("r", 16, np.uint32)[0, 0], np.array(first + then, np.uint32))
+    np.testing.assert_array_equal(
+        m.get("r", 16, np.uint32)[0, 0], np.array(first + then, np.uint32)
+    )
     m.stop()
+
+
+P = "const P = packed struct { a: u3, b: i5, c: bool }; var p = P{ .a = 1, .b = 2, .c = true };"
+D = "const A = @get_dsd(mem1d_dsd, .{ .base_address = &v, .extent = 4 });"
+# Globals, body of a function, whether the mistake is in the globals, slug, words of the text.
+MISTAKES = [
+    ("var x: u3 = 8;", "x = 1;", True, "wse.csl.type.mismatch", "expected u3; 8 does not fit u3"),
+    ("var x: i4 = -9;", "x = 1;", True, "wse.csl.type.mismatch", "-9 does not fit i4"),
+    ("var x: u3 = 1;", "x = 9;", False, "wse.csl.type.mismatch", "9 does not fit u3"),
+    ("var x: u3 = 1; var y: u4 = 2;", "x = y;", False, "wse.csl.type.mismatch", "expected u3, found u4; @as(u3, value) converts"),
+    ("var x: u7 = 1; var y: i7 = 2;", "x = x + y;", False, "wse.csl.type.mismatch", "types u7 and i7 do not go together"),
+    ("var x: u65 = 1;", "x = 2;", True, "wse.csl.type.width", "integers of 65 bits are not there; legal are 0 to 64 bits"),
+    ("var x: i99999 = 1;", "x = 2;", True, "wse.csl.type.width", "integers of 99999 bits are not there"),
+    ("var x: u12 = 1;", "var y = @bitcast(i13, x); y = 1;", False, "wse.csl.type.bitcast", "u12 has 12 bits, i13 has 13"),
+    ("export var x: u12 = 1;", "x = 2;", True, "wse.csl.export.type", "a symbol of type u12 cannot be exported; legal are integers of 16 and 32 bits"),
+    ("export var x = @zeros([3]i24);", "x[0] = 2;", True, "wse.csl.export.type", "a symbol of type [3]i24 cannot be exported"),
+    ("var v = @zeros([4]u24);" + D, "@mov16(A, A);", False, "wse.csl.dsd.operand", "@mov16 works on elements of 16 bits, and the descriptor was made over u24; integers and floats of 16 and 32 bits"),
+    (P, "const q = &p.b; q.* = 1;", False, "wse.csl.type.packed", "a field of a packed type has no address of its own; copy it to a variable"),
+    (P, "p = P{ .a = 8, .b = 0, .c = false };", False, "wse.csl.type.mismatch", 'field "a": 8 does not fit u3'),
+    (P, "p.c = 1;", False, "wse.csl.type.mismatch", "expected bool, found comptime_int; a number is compared: x != 0"),
+    (P, "p = P(1, 2, true);", False, "wse.csl.call.callee", "a value of type type cannot be called; P{ .a = ... }"),
+    ("const U = packed union { a: u8, b: u7 }; var u = U{ .a = 1 };", "u.b = 3;", True, "wse.csl.type.packed", '"b" of a packed union has 7 bits, "a" has 8; the same number of bits'),
+    ("const S = packed struct { a: u4, b: [2]u8 }; var s: S;", "s.a = 3;", True, "wse.csl.type.packed", 'field "b" of a packed type is of type [2]u8; legal are integers, floats, bool, enums, pointers and packed types'),
+    ("const S = packed struct { a: u4, b: u61 }; var s = S{ .a = 1, .b = 1 };", "s.b = 3;", False, "wse.csl.type.packed", "this field has 61 bits from bit 4 on; at a multiple of 8 bits"),
+    ("const E = enum(u2) { a, b, c, d, e };", "var e = E.e; e = E.a;", True, "wse.csl.type.enum", "fit u2"),
+    ("var v = @zeros([4]f32);", "@fmovs(v, 1.0);", False, "wse.csl.dsd.operand", "found [4]f32; @get_dsd(mem1d_dsd, .{ .base_address = &A, .extent = n })"),
+    ("var v = @zeros([4]f32);" + D + "var h: f16 = 1.0;", "@fmacs(A, A, A, h);", False, "wse.csl.dsd.operand", "scalars of type f32, found f16; @as(f32, x) converts a number"),
+    ("var v = @zeros([4]f32); var q: *f32 = &v;", "q.* = 1.0;", True, "wse.csl.type.mismatch", "expected *f32, found *[4]f32; &a[0] points to one element"),
+    ('const m = @import_module("<math>"); var x: f32 = 1.0;', "x = m.sqrt(4);", False, "wse.csl.type.mismatch", "sqrt takes a floating-point number, found comptime_int; found here"),
+    ("comptime { @initialize_queue(@get_input_queue(3), .{ .color = @get_color(1), .dense = true }); }", "", True, "wse.csl.settings.unknown", "dense mode of SDK 2.10 is not built"),
+]  # fmt: skip
+
+
+@both
+@pytest.mark.parametrize("imported", [False, True])
+@pytest.mark.parametrize("globals_,body,early,slug,words", MISTAKES)
+def test_mistakes(globals_, body, early, slug, words, imported, arch, tmp_path):
+    """In the program of a PE and in a module that it imports, at their line."""
+    code = f"{globals_}\nfn act() void {{\n{body} }}\n"
+    (tmp_path / "layout.csl").write_text(LAYOUT)
+    if imported:
+        (tmp_path / "part.csl").write_text(code)
+        code, call = 'const part = @import_module("part.csl");\n', "part.act();"
+    else:
+        call = "act();"
+    (tmp_path / "pe.csl").write_text(code + START % call)
+    with pytest.raises(wse.WseError) as caught:
+        wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch=arch)
+    text = str(caught.value)
+    assert caught.value.code == slug, text
+    assert f"{'part' if imported else 'pe'}.csl:{1 if early else 3}:" in text.split(": error:")[0], text
+    for part in words.split("; "):
+        assert part in text, text

@@ -553,7 +553,8 @@ void Fabric::post(Worker& w, Pe& pe, HostSink& sink, Cycle now) {
     message.sender = pe.index;
     message.message = true;
     auto n = static_cast<std::ptrdiff_t>(sink.got[1]);
-    message.data.assign(sink.got.begin() + 1, sink.got.begin() + 2 + n);  // the length is its header
+    message.data.assign(sink.got.begin() + 1,
+                        sink.got.begin() + 2 + n);  // the length is its header
     sink.got.erase(sink.got.begin(), sink.got.begin() + 2 + n);
     // The first word has come n words ago; the way takes a hop per PE. Never in this cycle or the
     // next, in which other threads may not see it yet.

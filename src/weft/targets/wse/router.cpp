@@ -50,15 +50,18 @@ bool Fabric::pass_filter(ColorState& cs, const Wavelet& wavelet) {
     }
     case Filter::counter:
     case Filter::sparse_counter: {
-      if (cs.filter_off) return true;
+      const bool sparse = f.kind == Filter::sparse_counter;
+      if (cs.filter_off || (sparse && cs.limit == 0)) return true;
       bool counted = is_control ? f.count_control : f.count_data;
-      bool filtered = is_control ? f.filter_control : true;
-      bool pass = !filtered || cs.counter <= f.max_counter;
+      bool pass = !is_control       ? cs.counter <= f.max_counter
+                  : f.filter_control ? cs.counter == f.max_counter
+                                     : true;
       if (counted) {
         if (cs.counter >= cs.limit) {
           cs.counter = 0;
-          if (f.kind == Filter::sparse_counter) {
-            if (cs.limit == f.limit2) cs.filter_off = true;
+          if (sparse) {  // limit1, then limit2 where there is one, then no filter
+            cs.filter_off = cs.second_limit || f.limit2 == 0;
+            cs.second_limit = true;
             cs.limit = f.limit2;
           }
         } else {
@@ -170,11 +173,12 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     else if (cs.route.filter.kind != Filter::none) {
       std::uint16_t counter = cs.counter,
                     limit = cs.limit;  // undone when the wavelet cannot leave yet
-      bool off = cs.filter_off;
+      const bool off = cs.filter_off, second = cs.second_limit;
       ramp_refused = !pass_filter(cs, wavelet);
-      std::swap(counter, cs.counter);
-      std::swap(limit, cs.limit);
-      std::swap(off, cs.filter_off);
+      cs.counter = counter;
+      cs.limit = limit;
+      cs.filter_off = off;
+      cs.second_limit = second;
     }
     if (ramp_refused) out = static_cast<std::uint8_t>(out & ~port_bit(kRamp));
   }

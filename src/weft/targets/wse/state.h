@@ -38,7 +38,7 @@ inline constexpr std::uint32_t kMessageEnd = 2;
 struct Wavelet {
   std::uint32_t data = 0;
   std::uint32_t control = 0;  // kMessageEnd: the last one of a message
-  Cycle ready = 0;  // first cycle in which the reader may take it
+  Cycle ready = 0;            // first cycle in which the reader may take it
 };
 
 /// Wavelets waiting at one input port of one colour. Written by the neighbour, read by this router.
@@ -78,6 +78,7 @@ struct ColorState {
   bool down = false;              // in teardown
   bool pending_teardown = false;  // waits for its handler
   bool filter_off = false;        // sparse counter: used up
+  bool second_limit = false;      // sparse counter: limit2 is the limit
   bool filter_disabled = false;   // by the queue's configuration
   bool configured = false;        // a route was given (rather than made for a host stream)
   std::uint8_t outside = 0;       // wavelets that wait beyond the rectangle's edge

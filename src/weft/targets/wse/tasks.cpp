@@ -198,7 +198,10 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     if (head.control) {
       if (in.reader != kNone8) {
         const Running& reader = pe.core->ops[in.reader];
-        if (reader.settings.terminate_on_control ||
+        const bool takes =
+            (reader.a.kind == Cursor::fabin && reader.a.queue == q ? reader.a : reader.b).flags &
+            Dsd::kControlTransform;
+        if (takes || reader.settings.terminate_on_control ||
             reader.settings.on_control.kind != Completion::none)
           return true;
       }

@@ -70,7 +70,7 @@ struct Operand {
     std::uint16_t index = kNoReg;  // memory: register scaled by the element size
     Global* global = nullptr;      // memory, absolute
     std::int32_t offset = 0;
-    std::int32_t bit = -1;   // memory: a field of the packed object there, at this bit of it
+    std::int32_t bit = -1;    // memory: a field of the packed object there, at this bit of it
     std::uint32_t whole = 0;  // bytes of that object
     std::shared_ptr<std::vector<Operand>> fields;  // parts of a struct or array
 
@@ -303,6 +303,12 @@ class Analyzer {
   Operand convert(Pos pos, TypeRef target, Operand op);  // @as
   Operand computed(TypeRef type, std::uint16_t r, Pos pos);
   TypeRef integer_named(const std::string& word, Pos pos);
+  /// Integers, or arrays of them, that neither the host nor descriptors have.
+  static bool narrow(TypeRef t) {
+    if (t->kind == T::array) t = t->elem;
+    return t->is_int() && t->width >= 0;
+  }
+  [[noreturn]] void refuse_narrow(TypeRef type, Pos pos);
 
   // -- fields of packed types (packed.cpp)
   struct Window {

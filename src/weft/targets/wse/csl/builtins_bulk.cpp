@@ -74,7 +74,10 @@ wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos
     if (!t || t->kind != T::pointer || t->elem->kind == T::fn)
       fail(pos, "wse.csl.dsd.operand",
            cat(what, " needs a descriptor, a DSR, a FIFO or a pointer as destination, found ",
-               text(t)));
+               text(t)),
+           t && t->kind == T::array ? "a descriptor of an array: @get_dsd(mem1d_dsd, .{ "
+                                      ".base_address = &A, .extent = n })"
+                                    : "");
     if (t->elem->kind == T::array && t->elem->count() > 1)
       fail(pos, "wse.csl.dsd.operand",
            cat(what, " writes one number through a pointer, found ", text(t)),
@@ -87,9 +90,11 @@ wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos
   if (t->kind == T::comptime_int || t->kind == T::comptime_float)
     op = coerce(op, scalar, pos, what);
   if (!op.type->is_scalar() || op.type->kind == T::pointer || op.type->size != scalar->size) {
+    const bool converts = op.type->is_number() && scalar->is_number();
     fail(pos, "wse.csl.dsd.operand",
          cat(what, " takes descriptors, DSRs, FIFOs and scalars of type ", text(scalar), ", found ",
-             text(op.type)));
+             text(op.type)),
+         converts ? cat("@as(", text(scalar), ", x) converts a number") : std::string());
   }
   if (scalar->is_float() && op.type != scalar) {
     fail(pos, "wse.csl.dsd.operand",
@@ -165,7 +170,9 @@ Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
         code == Bulk::slr16 || code == Bulk::sar16)
       second = types_.i16;
     op.src1 = bulk_operand(args[2], second, false, node->list[2]->pos, what);
-    if (op.src0.kind == wse::Operand::value && op.src1.kind == wse::Operand::value)
+    const bool scales = code == Bulk::fscaleh || code == Bulk::fscales;  // one number by another
+    if (op.src0.kind == wse::Operand::value && op.src1.kind == wse::Operand::value &&
+        !(scales && op.dst.kind == wse::Operand::pointer))
       fail(pos, "wse.csl.dsd.operand",
            cat("at most one source of ", what, " is a scalar, and both are"),
            "compute with + - * / what needs no descriptor");

@@ -318,9 +318,12 @@ Operand Analyzer::bi_initialize_queue(Node* node, TypeRef) {
                cat("ctrl_table_id is an integer from 0 to 7, found ", show(v)));
         init.control_table = static_cast<std::uint8_t>(v.i);
       } else {
-        fail(node->list[1]->pos, "wse.csl.settings.unknown",
-             cat("@initialize_queue has no setting \"", f, "\""),
-             "legal are color, priority and ctrl_table_id");
+        fail(
+            node->list[1]->pos, "wse.csl.settings.unknown",
+            cat("@initialize_queue has no setting \"", f, "\""),
+            f.starts_with("dense")
+                ? "dense mode of SDK 2.10 is not built; legal are color, priority and ctrl_table_id"
+                : "legal are color, priority and ctrl_table_id");
       }
     }
   }

@@ -116,6 +116,12 @@ Operand Analyzer::member_of(const Operand& base, Node* node) {
        cat("a value of type ", text(base.type), " has no field \"", name(node->name), "\""));
 }
 
+void Analyzer::refuse_narrow(TypeRef type, Pos pos) {
+  fail(pos, "wse.csl.export.type", cat("a symbol of type ", text(type), " cannot be exported"),
+       "legal are integers of 16 and 32 bits, or a packed struct of that many: @as(u16, x) in a "
+       "variable of its own");
+}
+
 /// iN and uN of SDK 2.10; null for other words and names that the program declares.
 TypeRef Analyzer::integer_named(const std::string& word, Pos pos) {
   if (word.size() < 2 || (word[0] != 'i' && word[0] != 'u') ||
@@ -236,8 +242,8 @@ TypeRef Analyzer::struct_type_of(Node* node) {
     if (node->has(kPacked) && node->has(kUnion) && !fields.empty() &&
         t->packed_bits() != fields[0].type->packed_bits())
       fail(f->pos, "wse.csl.type.packed",
-           cat("field \"", name(f->name), "\" of a packed union has ", t->packed_bits(), " bits, \"",
-               name(fields[0].name), "\" has ", fields[0].type->packed_bits()),
+           cat("field \"", name(f->name), "\" of a packed union has ", t->packed_bits(),
+               " bits, \"", name(fields[0].name), "\" has ", fields[0].type->packed_bits()),
            "the fields of a packed union have the same number of bits");
     if (node->has(kUnion) && f->b)
       fail(f->pos, "wse.csl.type.union", "a field of a union has no value of its own");
@@ -284,6 +290,9 @@ TypeRef Analyzer::enum_type_of(Node* node) {
       while (taken.contains(next)) ++next;
       value = next;
       taken.insert(next);
+      if (!fits(underlying, value))
+        fail(f->pos, "wse.csl.type.enum",
+             cat("member \"", name(f->name), "\" is ", value, ", which does not fit ", text(underlying)));
     }
     for (auto& old : members) {
       if (old.first == f->name)

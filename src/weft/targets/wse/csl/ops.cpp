@@ -351,11 +351,13 @@ Operand Analyzer::eval_unary(Node* node, TypeRef hint) {
   return computed(a.type, r, pos);
 }
 
-/// The result of the last instruction, wrapped to the bits of an integer that has fewer than its storage.
+/// The result of the last instruction, wrapped to the bits of an integer that has fewer than its
+/// storage.
 Operand Analyzer::computed(TypeRef type, std::uint16_t r, Pos pos) {
   Operand out = in_reg(type, r);
   out.temp = type->width < 0;
-  if (type->width >= 0) extend(r, 0, static_cast<std::uint32_t>(type->width),
+  if (type->width >= 0)
+    extend(r, 0, static_cast<std::uint32_t>(type->width),
            (type->kind == T::enum_ ? type->elem : type)->is_signed(), pos);
   return out;
 }
@@ -499,7 +501,11 @@ bool Analyzer::coerce_known(Value& v, TypeRef target, std::string* why) {
           return false;
         }
         Value e = a.at(from_index);
-        if (!coerce_known(e, target->fields[k].type, why)) return false;
+        if (!coerce_known(e, target->fields[k].type, why)) {
+          if (why && !why->empty() && target->fields[k].name)
+            *why = cat("field \"", name(target->fields[k].name), "\": ", *why);
+          return false;
+        }
         out->items.push_back(std::move(e));
       }
     }
@@ -602,6 +608,11 @@ Operand Analyzer::coerce(Operand op, TypeRef target, Pos pos, std::string_view w
     note = field_problem(op.type, target);
   if (note.empty() && op.type->is_number() && target->kind == T::enum_)
     note = cat("a number becomes a member by @as(", text(target), ", value)");
+  if (note.empty() && op.type->is_number() && target->kind == T::bool_)
+    note = "a number is compared: x != 0";
+  if (note.empty() && op.type->kind == T::pointer && target->kind == T::pointer &&
+      op.type->elem->kind == T::array && op.type->elem->elem == target->elem && !target->many)
+    note = cat("&a[0] points to one element; [*]", text(target->elem), " points to all of them");
   if (note.empty() && op.type->is_number() && target->is_number()) {
     note = cat("there is no implicit conversion here; @as(", text(target), ", value) converts");
   }

@@ -29,7 +29,8 @@ Analyzer::Window Analyzer::window(const Operand& field, Pos pos) {
   const std::uint32_t bytes = std::bit_ceil(std::max((bit % 8 + w.bits + 7) / 8, 1u));
   if (w.bits > 64 || bytes > 8)
     fail(pos, "wse.csl.type.packed",
-         cat("this field has ", w.bits, " bits from bit ", bit, " on, and no integer of 64 holds it"),
+         cat("this field has ", w.bits, " bits from bit ", bit,
+             " on, and no integer of 64 holds it"),
          "legal are fields of at most 64 bits; of more than 56 at a multiple of 8 bits");
   if (at + bytes > field.whole) at = field.whole - bytes;
   w.shift = bit - at * 8;
@@ -154,7 +155,8 @@ Value Analyzer::read_bits(const std::string& bytes, std::uint64_t at, TypeRef ty
   }
   std::uint64_t bits = 0;
   for (std::uint32_t k = 0; k < type->packed_bits(); ++k)
-    bits |= std::uint64_t{static_cast<unsigned char>(bytes[(at + k) / 8]) >> ((at + k) % 8) & 1u} << k;
+    bits |= std::uint64_t{static_cast<unsigned char>(bytes[(at + k) / 8]) >> ((at + k) % 8) & 1u}
+            << k;
   if (type->is_float()) out.f = float_from_bits(type, static_cast<std::uint32_t>(bits));
   else out.i = wrap_to(type, static_cast<Int128>(bits));
   return out;

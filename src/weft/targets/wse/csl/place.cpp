@@ -262,10 +262,16 @@ Value* Analyzer::cell_slot(const Place& p, bool write, Pos pos) {
 
 namespace {
 
+/// Whether nothing of the program can write here: the object is constant, not only the way to it.
+bool is_constant(const Operand& op) {
+  return op.base == Operand::absolute && op.global && op.global->is_const;
+}
+
 /// The part of `v` of type `wanted` at byte `offset`, or null.
 const Value* value_at(const Value& v, std::int64_t offset, TypeRef wanted) {
   if (offset == 0 && v.type == wanted) return &v;
-  if (!v.type->is_aggregate() || v.type->packed || !v.obj || offset < 0 || offset >= v.type->size) return nullptr;
+  if (!v.type->is_aggregate() || v.type->packed || !v.obj || offset < 0 || offset >= v.type->size)
+    return nullptr;
   const Aggregate& a = aggregate(v);
   if (v.type->kind == T::array) {
     std::int64_t size = v.type->elem->size;
@@ -291,13 +297,8 @@ Operand Analyzer::load(const Place& p, Pos pos) {
     case Place::reg: return in_reg(p.type, p.operand.r);
     case Place::dreg: return in_dreg(p.type, p.operand.r);
     case Place::memory:
-      if (p.operand.base == Operand::absolute && p.operand.is_const && p.operand.index == kNoReg &&
-          p.operand.global && p.operand.global->init.defined() && p.operand.offset == 0 &&
-          p.operand.bit < 0 && p.type == p.operand.global->type) {
-        return known_operand(p.operand.global->init);
-      }
-      if (p.operand.base == Operand::absolute && p.operand.is_const && p.operand.index == kNoReg &&
-          p.operand.global && p.operand.global->init.defined() && p.operand.bit < 0) {
+      if (is_constant(p.operand) && p.operand.index == kNoReg && p.operand.global->init.defined() &&
+          p.operand.bit < 0) {
         const Value* v = value_at(p.operand.global->init, p.operand.offset, p.type);
         if (v) return known_operand(*v);
       }
@@ -487,7 +488,7 @@ Place Analyzer::field_place(Place base, Symbol field, Pos pos) {
     return p;
   }
   if (base.kind == Place::memory) {
-    if (base.operand.is_const && base.operand.global && base.operand.base == Operand::absolute) {
+    if (is_constant(base.operand)) {
       Operand whole = load(base, pos);
       if (whole.is_known()) return place_of_operand(part(whole, static_cast<std::size_t>(k), pos));
     }
@@ -596,7 +597,7 @@ Place Analyzer::index_place(Place base, const std::vector<Node*>& indices, Pos p
       return p;
     }
     if (base.kind == Place::memory) {
-      if (base.operand.is_const && base.operand.global && base.operand.base == Operand::absolute) {
+      if (is_constant(base.operand)) {
         Operand whole = load(base, pos);
         if (whole.is_known())
           return place_of_operand(part(whole, static_cast<std::size_t>(linear), pos));

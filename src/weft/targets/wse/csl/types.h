@@ -135,7 +135,8 @@ class Types {
   std::string text(TypeRef type) const;
   /// The built-in type of this name, or null.
   TypeRef find(std::string_view name) const;
-  /// The integer of this many bits (0 to 64), stored in the smallest of 8, 16, 32 and 64 that holds it.
+  /// The integer of this many bits (0 to 64), stored in the smallest of 8, 16, 32 and 64 that holds
+  /// it.
   TypeRef integer(int bits, bool is_signed);
 
   TypeRef void_, bool_, i16, i32, u16, u32, f16, f32, comptime_int, comptime_float, comptime_string,
