@@ -571,7 +571,13 @@ comptime {
 
 def filtered(kind, wavelets, limit1=0, limit2=0, max_counter=0, init=0, data=False, control=False, controls=False):  # fmt: skip
     """What the guide's sentences about counters let pass of `wavelets`, (number, whether control) each."""
-    out, count, limit, off, second = [], init, limit1, kind == "sparse_counter" and not limit1, False
+    out, count, limit, off, second = (
+        [],
+        init,
+        limit1,
+        kind == "sparse_counter" and not limit1,
+        False,
+    )
     for number, is_control in wavelets:
         if off or (not controls if is_control else count <= max_counter):
             out.append(number)

@@ -254,6 +254,13 @@ MISTAKES = [
     ("var v = @zeros([4]f32); var q: *f32 = &v;", "q.* = 1.0;", True, "wse.csl.type.mismatch", "expected *f32, found *[4]f32; &a[0] points to one element"),
     ('const m = @import_module("<math>"); var x: f32 = 1.0;', "x = m.sqrt(4);", False, "wse.csl.type.mismatch", "sqrt takes a floating-point number, found comptime_int; found here"),
     ("comptime { @initialize_queue(@get_input_queue(3), .{ .color = @get_color(1), .dense = true }); }", "", True, "wse.csl.settings.unknown", "dense mode of SDK 2.10 is not built"),
+    ("var v = @zeros([9]f32); const C = @get_dsd(circbuf_dsd, .{ .base_address = &v, .extent = 20, .wraparound = 15 });", "@load_to_dsr_xdsr(@get_dsr(dsr_src1, 1), @get_xdsr(1), C);", True, "wse.csl.dsd.wraparound", "begins anew after 15 elements, and the array has 9"),
+    ("var b = @zeros([8]f32); const f = @allocate_fifo(b); var v = @zeros([4]f32);" + D, "@fadds(A, f, A);", False, "wse.csl.dsd.operand", "the first source of @fadds is a FIFO; the second may be a FIFO"),
+    ("var b = @zeros([8]u32); const f = @allocate_fifo(b); var v = @zeros([4]u32);" + D + "fn g(x: u32) u32 { return x; }", "@map(g, f, A);", False, "wse.csl.dsd.operand", "@map cannot take a FIFO; @fmovs(dsd, fifo)"),
+    ("var b align(2) = @zeros([8]u16); const f = @allocate_fifo(b); var v = @zeros([4]u16);" + D, "@mov16(f, A);", True, "wse.csl.fifo.buffer", "aligned to 4 bytes at least, and this one to 2; align(4)"),
+    ("var x: u16 = 3;", "x = x ** 2;", False, "wse.csl.parse.operator", "there is no **; write: a * a"),
+    ("var x: i32 = 4; var p: *const i32 = &x;", "var q: *i32 = p; q.* = 1;", False, "wse.csl.type.mismatch", "expected *i32, found *const i32; cannot become a pointer to mutable data"),
+    ("fn h() void {} task t() void {} comptime { @set_teardown_handler(h, @get_color(2)); @bind_local_task(t, @get_local_task_id(29)); }", "", True, "wse.csl.teardown.twice", "id 29 is that of teardowns; one task for all of them"),
 ]  # fmt: skip
 
 
@@ -274,6 +281,8 @@ def test_mistakes(globals_, body, early, slug, words, imported, arch, tmp_path):
         wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch=arch)
     text = str(caught.value)
     assert caught.value.code == slug, text
-    assert f"{'part' if imported else 'pe'}.csl:{1 if early else 3}:" in text.split(": error:")[0], text
+    assert (
+        f"{'part' if imported else 'pe'}.csl:{1 if early else 3}:" in text.split(": error:")[0]
+    ), text
     for part in words.split("; "):
         assert part in text, text

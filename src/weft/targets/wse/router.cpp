@@ -53,7 +53,7 @@ bool Fabric::pass_filter(ColorState& cs, const Wavelet& wavelet) {
       const bool sparse = f.kind == Filter::sparse_counter;
       if (cs.filter_off || (sparse && cs.limit == 0)) return true;
       bool counted = is_control ? f.count_control : f.count_data;
-      bool pass = !is_control       ? cs.counter <= f.max_counter
+      bool pass = !is_control        ? cs.counter <= f.max_counter
                   : f.filter_control ? cs.counter == f.max_counter
                                      : true;
       if (counted) {

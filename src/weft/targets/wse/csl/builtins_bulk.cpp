@@ -149,6 +149,9 @@ Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
     }
     args.push_back(std::move(v));
   }
+  if (info.sources > 1 && args[1].type->kind == T::fifo)
+    fail(node->list[1]->pos, "wse.csl.dsd.operand", cat("the first source of ", what, " is a FIFO"),
+         "of two sources the second may be a FIFO, and only that");
   check_operands(info, args, node->list, what);
   check_reach(args[0], bulk_info(code).dst_bytes, node->list[0]->pos);
   for (std::size_t k = 0; k < info.sources; ++k) {
@@ -219,6 +222,10 @@ void Analyzer::check_operands(const BulkInfo& info, const std::vector<Operand>& 
   const bool bits = n == "and16" || n == "or16" || n == "xor16" || n.starts_with("s");
   TypeRef dst = type_of(real, info.dst_bytes);
   check_destination(args[0], dst, moves, nodes[0]->pos, what);
+  for (std::size_t k = 0; moves && k < 2; ++k) {  // moves take bits, but whole ones
+    if (TypeRef e = element_of(args[k]); e && narrow(e))
+      check_element(args[k], dst, true, nodes[k]->pos, what);
+  }
   if (!moves) {
     check_element(args[0], dst, bits, nodes[0]->pos, what);
     TypeRef src = type_of(n[0] == 'f', info.src_bytes);
@@ -308,6 +315,9 @@ Operand Analyzer::bi_map(Node* node, TypeRef) {
   std::vector<Operand> sources(inputs);
   auto give = [&](std::size_t k, TypeRef declared) {
     Operand v = arg(node, 1 + k, declared);
+    if (v.type->kind == T::fifo)
+      fail(node->list[1 + k]->pos, "wse.csl.dsd.operand", "@map cannot take a FIFO",
+           "move its elements into memory first: @fmovs(dsd, fifo)");
     bool stream = v.type->is_dsd() || v.type->is_dsr() || v.type->kind == T::fifo;
     bool cell = declared && declared->is_scalar() && v.type->kind == T::pointer &&
                 declared->kind != T::pointer && v.type->elem == declared;

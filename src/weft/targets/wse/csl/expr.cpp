@@ -292,7 +292,8 @@ TypeRef Analyzer::enum_type_of(Node* node) {
       taken.insert(next);
       if (!fits(underlying, value))
         fail(f->pos, "wse.csl.type.enum",
-             cat("member \"", name(f->name), "\" is ", value, ", which does not fit ", text(underlying)));
+             cat("member \"", name(f->name), "\" is ", value, ", which does not fit ",
+                 text(underlying)));
     }
     for (auto& old : members) {
       if (old.first == f->name)

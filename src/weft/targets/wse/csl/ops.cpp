@@ -608,6 +608,9 @@ Operand Analyzer::coerce(Operand op, TypeRef target, Pos pos, std::string_view w
     note = field_problem(op.type, target);
   if (note.empty() && op.type->is_number() && target->kind == T::enum_)
     note = cat("a number becomes a member by @as(", text(target), ", value)");
+  if (note.empty() && op.type->kind == T::pointer && target->kind == T::pointer &&
+      op.type->is_const && !target->is_const)
+    note = "a pointer to constant data cannot become a pointer to mutable data";
   if (note.empty() && op.type->is_number() && target->kind == T::bool_)
     note = "a number is compared: x != 0";
   if (note.empty() && op.type->kind == T::pointer && target->kind == T::pointer &&
