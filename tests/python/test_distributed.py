@@ -181,10 +181,10 @@ KILLED = """
 """
 
 
-def named(text):
+def named(text, ranks=(0, 2)):
     return all(
         re.search(rf"rank {r} saw distributed.peer.*rank 1: its process \d+ is gone", text)
-        for r in (0, 2)
+        for r in ranks
     )
 
 
@@ -227,19 +227,28 @@ def test_a_rank_killed_while_others_save_is_named(program, tmp_path):
     assert status != 0 and named(text), text
 
 
-@needs_torchrun
-@pytest.mark.parametrize("where", ["before", pytest.param("elsewhere", marks=whole_torchrun)])
+@whole_torchrun
+@pytest.mark.parametrize("where", ["before", "elsewhere"])
 def test_a_killed_rank_is_named_under_torchrun(program, where):
-    status, text = torchrun(program(KILLED), where, ranks=3)
+    status, text = torchrun(program(KILLED), where, ranks=3, look=5)
     assert status != 0 and named(text), text
 
 
 @needs_torchrun
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=whole_torchrun)])
-def test_torchrun_starts_again_from_the_last_checkpoint(jobs, tmp_path, ranks):
+@pytest.mark.parametrize("ranks", [3, pytest.param(2, marks=whole_torchrun)])
+def test_torchrun_starts_again_from_the_last_checkpoint(program, jobs, tmp_path, ranks):
+    """The other ranks name the one that was killed, before torchrun looks."""
     example = pathlib.Path(__file__).resolve().parents[2] / "examples/distributed/elastic.py"
-    status, text = torchrun(example, tmp_path / "a", 12, 8, ranks=ranks, restarts=3)
-    assert status == 0 and "goes on at step 5" in text, text
+    watched = program(f"""
+        import runpy
+        try:
+            runpy.run_path({str(example)!r}, run_name="__main__")
+        except weft.DeviceError as problem:
+            print(f"rank {{dist.rank()}} saw {{problem.code}}: {{problem.message}}", flush=True)
+            raise
+    """)
+    status, text = torchrun(watched, tmp_path / "a", 12, 8, ranks=ranks, restarts=3, look=1)
+    assert status == 0 and "goes on at step 5" in text and named(text, range(0, ranks, 2)), text
     status, whole = jobs("torchrun", ranks, example, tmp_path / "b", 12)
     assert status == 0, whole
     last = re.compile(r"step 12, loss ([0-9.]+)")
@@ -439,6 +448,8 @@ def test_interrupts_pass_through_a_collective(program, tmp_path):
             except KeyboardInterrupt:
                 print("interrupted", flush=True)
                 open({told!r}, "w").close()
+        else:
+            dist.all_reduce(weft.ones((4,)))  # the other's call goes on
     """)
     status, text = mpirun(2, path)
     assert "interrupted" in text, text
@@ -465,6 +476,11 @@ def test_alone_collectives_give_their_argument_back(alone):
     ):
         np.testing.assert_array_equal(f(x).numpy(), x.numpy())
         np.testing.assert_array_equal(f(x, async_op=True).wait().numpy(), x.numpy())
+    number = weft.Tensor(weft.asarray(2.5))
+    row = dist.all_gather(number)  # as among several ranks
+    assert row.shape == (1,)
+    (row * 3).sum().backward()
+    assert number.grad.shape == () and float(number.grad) == 3
     dist.barrier()
     assert (dist.rank(), dist.size(), dist.local_rank()) == (0, 1, 0)
     assert dist.is_initialized() and dist.init() is alone
@@ -579,6 +595,11 @@ def test_launchers():
     )
     got = read_launch({"SLURM_PROCID": "5", "SLURM_NTASKS": "6", "SLURM_LOCALID": "1"})
     assert (got.launcher, got.rank, got.size, got.local_rank) == ("mpi", 5, 6, 1)
+    step = {"SLURM_NTASKS": "8", "SLURM_LOCALID": "0", "SLURM_STEP_TASKS_PER_NODE": "2(x3),1,1"}
+    step |= {"SLURM_JOB_NODELIST": "node[01-03,07,09]", "SLURM_NTASKS_PER_NODE": "2"}  # the last, of the job
+    for rank, node, here in ((0, 0, 2), (4, 2, 2), (6, 3, 1), (7, 4, 1)):
+        got = read_launch({**step, "SLURM_PROCID": str(rank), "SLURM_NODEID": str(node)})
+        assert (got.rank, got.size, got.local_size) == (rank, 8, here)
     got = read_launch({"PMI_RANK": "1", "PMI_SIZE": "2"})
     assert (got.launcher, got.rank, got.size) == ("mpi", 1, 2)
     with refused("distributed.environment", "the launcher's variable RANK is 'two'"):

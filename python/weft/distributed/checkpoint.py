@@ -88,7 +88,9 @@ def save_sharded(
             if piece.array.size == 0:
                 entries[name] = dict(dtype=str(piece.array.dtype), shape=list(piece.shape))
                 continue
-            arrays[name] = piece.array.to("cpu").copy()
+            held = piece.array.to("cpu")
+            # safetensors has no complex128: pairs of float64 along one more axis.
+            arrays[name] = (weft.view_as_real(held) if held.dtype == weft.complex128 else held).copy()
             entries[name] = dict(
                 dtype=str(piece.array.dtype),
                 shape=list(piece.shape),
@@ -236,6 +238,9 @@ def _read(path, name, row, starts, extents, files):
         if file not in files:
             files[file] = weft.load_safetensors(os.path.join(path, file))
         source = files[file].get(name)
+        if source is not None and row["dtype"] == "complex128":
+            pairs = source.dtype == weft.float64 and source.shape[-1:] == (2,)
+            source = weft.view_as_complex(source) if pairs else source
         if source is None or (source.shape, str(source.dtype)) != (piece["shape"], row["dtype"]):
             found = f"holds {source.shape} of {source.dtype}" if source is not None else "lacks it"
             raise _refuse(path, f"{file} shall hold {piece['shape']} of {name!r}, and {found}")

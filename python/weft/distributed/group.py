@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import numbers
 import os
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -96,6 +97,7 @@ class Job:
     def __init__(self, launch: Any, timeout: float, debug: bool | None) -> None:
         self.launch, self.debug, self.watch, self.groups = launch, debug, None, []
         self.transports = []  # of host memory, one for each group: what was begun in one goes on while this rank waits in another
+        self.turn = threading.RLock()  # of the threads of this process that go on with calls
         self._process = os.getpid()
         self.looked = 0.0  # when a waiting rank asked last who is there
         host = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import ctypes
+import functools
 import time
 
 import weft
@@ -19,6 +20,17 @@ from .pieces import LEAST_BYTES, Combination
 _NARROW = ("int8", "uint8", "int16", "uint16")
 _MOST = 2**31 - 1  # bytes that MPI takes as a number
 _OPEN = 64  # messages and collectives under way, before those that have ended are looked for
+
+
+def _one_thread(method):
+    """What begins and takes on calls, of all groups of the job: threads may call in groups of their own."""
+
+    @functools.wraps(method)
+    def alone(self, *args, **named):
+        with self.job.turn:
+            return method(self, *args, **named)
+
+    return alone
 
 
 class _Collective:
@@ -101,6 +113,7 @@ class Mpi(Values):
         self._arrivals += there
         return there
 
+    @_one_thread
     def _progress(self):
         """Begins collectives that all ranks have come to, in the same order everywhere, and takes messages that are there."""
         if not (self._waiting or self._receiving):
@@ -119,17 +132,12 @@ class Mpi(Values):
     def _until(self, done):
         """Waits until done() holds. All that was begun goes on meanwhile, in every group: ranks may finish it in another order."""
         try:
-            self._progress()
-            if done():
-                return
-            begun, arrivals = time.perf_counter(), self._arrivals
-            while True:
-                for transport in self.job.transports:
-                    transport._progress()
-                    if transport._under_way:
-                        transport._under_way = [c for c in transport._under_way if not c.advance()]
+            with self.job.turn:
+                self._progress()
                 if done():
                     return
+            begun, arrivals = time.perf_counter(), self._arrivals
+            while not self._round(done):
                 look_around(self.job, self.ranks, begun)
                 if self._arrivals != arrivals:  # what comes next comes soon
                     begun, arrivals = time.perf_counter(), self._arrivals
@@ -137,6 +145,16 @@ class Mpi(Values):
         except self.mpi.Exception as problem:
             raise self._failed(problem) from None
 
+    @_one_thread
+    def _round(self, done):
+        """Takes on all that is under way. Returns done()."""
+        for transport in self.job.transports:
+            transport._progress()
+            if transport._under_way:
+                transport._under_way = [c for c in transport._under_way if not c.advance()]
+        return done()
+
+    @_one_thread
     def _finish(self, done, *held):
         if len(self._open) >= _OPEN:  # nobody waits for some of them
             ended = self._start(lambda: [k for k, v in self._open.items() if v[0]()])
@@ -152,6 +170,7 @@ class Mpi(Values):
 
         return wait
 
+    @_one_thread
     def _collective(self, name, detail, dtype, shape, start, *held):
         """start() begins it, as soon as all ranks agree, and gives what tells whether it is done."""
         own = _Collective(self._calls.enter(name, detail, dtype, shape), start)
@@ -212,6 +231,7 @@ class Mpi(Values):
         """Each of `send` into the array of `recv` in its place."""
         return self._combination("all_reduce", send, recv, op)
 
+    @_one_thread
     def _combination(self, name, send, recv, op):
         shapes = tuple(send[0].shape) if len(send) == 1 else tuple(tuple(a.shape) for a in send)
         # Numbers of their own keep messages apart from those of other combinations; send and recv have 0.
@@ -282,6 +302,7 @@ class Mpi(Values):
     def send(self, array, peer, overlap=False):
         return self._finish(self.post(array, peer, 0).Test, array)
 
+    @_one_thread
     def recv(self, array, peer, overlap=False):
         own = _Receive(self, array, peer)
         self._receiving.setdefault(peer, collections.deque()).append(own)

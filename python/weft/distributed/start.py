@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import ctypes
 import datetime
+import importlib
 import os
 import signal
 import socket
@@ -129,9 +130,14 @@ def _unknown(host):
     return None
 
 
+def _imported(job, name):
+    """Imports a library beside this thread: an exception from outside that comes while its C++ begins leaves it as a RuntimeError."""
+    return job.watch.run(lambda: importlib.import_module(name))
+
+
 def _torchrun(job, launch, timeout):
     try:
-        import torch.distributed as td
+        td = _imported(job, "torch.distributed")
     except ImportError:
         raise error(
             weft.DeviceError,
@@ -283,7 +289,9 @@ def _mpi(job, launch, timeout):
 
         if "mpi4py.MPI" not in sys.modules:
             mpi4py.rc.initialize = mpi4py.rc.finalize = False
-        from mpi4py import MPI
+        MPI = _imported(job, "mpi4py.MPI")
+    except weft.Error:
+        raise
     except (ImportError, RuntimeError) as problem:
         raise error(
             weft.DeviceError,
