@@ -414,6 +414,49 @@ def test_a_full_disk_leaves_the_last_checkpoint(program, jobs, tmp_path):
 
 
 @needs_mpi
+def test_ranks_that_save_in_different_folders_are_told(program, jobs, tmp_path):
+    path = program(f"""
+        import os
+        dist.init()
+        r = dist.rank()
+        try:
+            dist.save_sharded({str(tmp_path)!r} + f"/{{r}}", {{"x": weft.ones((10,))}})
+        except weft.IOError as problem:
+            assert problem.code == "distributed.checkpoint.save" and "does not find there what rank 1" in problem.message, problem
+            assert os.listdir({str(tmp_path)!r} + f"/{{r}}") == []
+            print("told", r)
+    """)
+    status, text = jobs("mpirun", 2, path)
+    assert status == 0 and text.count("told") == 2, text
+
+
+@needs_mpi
+def test_checkpoints_of_every_type_and_of_odd_extents(program, jobs, tmp_path):
+    path = program(f"""
+        import sys
+        import numpy as np
+        dist.init()
+        kinds = "bool int8 uint16 int64 uint64 float16 bfloat16 float64 complex64 complex128 float8_e4m3fn float8_e5m2".split()
+        numbers = np.random.default_rng(1).integers(0, 2, (7, 3)).astype("float32")
+        state = {{}}
+        for kind in kinds:
+            for a in (numbers, numbers[0, 0], numbers[:0], numbers[:1]):
+                state[f"{{kind}} {{a.shape}}"] = weft.asarray(a).astype(getattr(weft, kind))
+        state["turned"] = weft.asarray(numbers).astype(weft.complex128).T * 1j
+        if sys.argv[1] == "save":
+            dist.save_sharded({str(tmp_path)!r}, state)
+        got, _ = dist.load_sharded({str(tmp_path)!r})
+        assert set(got) == set(state)
+        for name, x in state.items():
+            assert got[name].shape == x.shape and got[name].dtype == x.dtype and got[name].tolist() == x.tolist(), name
+        print("ok", dist.rank())
+    """)
+    for ranks, what in ((3, "save"), (2, "load")):
+        status, text = jobs("mpirun", ranks, path, what)
+        assert status == 0 and text.count("ok") == ranks, text
+
+
+@needs_mpi
 def test_metadata_that_json_cannot_hold_is_refused_on_every_rank(program, jobs, tmp_path):
     folder = tmp_path / "checkpoint"
     path = program(f"""
@@ -778,9 +821,10 @@ def test_examples(jobs, tmp_path):
         assert status == 0 and f"steps {steps}" in text, text
 
 
-def test_the_guide_runs():
+def test_the_guide_runs(tmp_path, monkeypatch):
     page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "guide" / "distributed.md"
     names = {}
+    monkeypatch.chdir(tmp_path)
     for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S):
         exec(compile(block, str(page), "exec"), names)
     dist.shutdown()

@@ -98,6 +98,37 @@ def test_ranks_outside_a_group_are_refused(program, launch):  # noqa: F811
     assert "rank 0 calls new_group([1, 0]); rank 1 calls new_group([0, 1])" in text, text
 
 
+@pytest.mark.parametrize(
+    "launcher",
+    [pytest.param("mpirun", marks=needs_mpi), pytest.param("torchrun", marks=needs_torchrun)],
+)
+def test_threads_call_in_groups_of_their_own(program, jobs, launcher):  # noqa: F811
+    path = program("""
+        import threading
+        dist.init()
+        r, n, wrong = dist.rank(), dist.size(), []
+        def work(group, number):
+            try:
+                for i in range(60):
+                    size = (5, 1000, 200_000)[i % 3]
+                    got = dist.all_reduce(weft.full((size,), float(r + number)), group=group)
+                    assert float(got[0]) == float(got[size - 1]) == sum(k + number for k in range(n))
+                    assert dist.all_gather(weft.full((1,), float(r)), group).tolist() == list(range(n))
+                    if i % 10 == 0:
+                        dist.barrier(group)
+            except BaseException as problem:
+                wrong.append(problem)
+        threads = [threading.Thread(target=work, args=(dist.new_group(range(n)), number)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong, wrong
+        print("ok", r)
+    """)
+    passes(functools.partial(jobs, launcher), 2, path)
+
+
 @needs_mpi
 def test_groups_of_one_to_eight_ranks(program, jobs):  # noqa: F811
     """Every collective in groups of each size: of the first ranks, and of the last ones in turned order."""

@@ -7,6 +7,7 @@ files go after that, so that a job ended at any moment leaves the last whole che
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
@@ -72,7 +73,7 @@ def save_sharded(
 ) -> None:
     """Writes a dict of arrays (whole on every rank) and Pieces into the folder `path`; every rank calls it.
 
-    `metadata`: what JSON can hold, of rank 0. Raises IOError `distributed.checkpoint.save` on every rank when one of them cannot write, ArgumentError
+    `metadata`: what JSON can hold, of rank 0. Raises IOError `distributed.checkpoint.save` on every rank when one of them cannot write, or writes where rank 0 does not see it, ArgumentError
     `distributed.checkpoint.metadata` on every rank for other metadata; the last checkpoint in the folder is then as it was.
     """
     group = resolve(group)
@@ -100,7 +101,9 @@ def save_sharded(
     except (OSError, weft.Error) as problem:
         failed = f"rank {group.rank}: {problem}"
     told = _all(group, (failed, entries))
-    if not any(problem for problem, _ in told) and group.rank == 0:
+    if group.rank == 0 and failed is None:
+        failed = _not_here(path, told)
+    if not any(problem for problem, _ in told) and group.rank == 0 and failed is None:
         index = dict(format=_FORMAT, version=1, ranks=group.size, metadata=metadata, arrays={})
         for _, found in told:
             for name, entry in found.items():
@@ -114,6 +117,9 @@ def save_sharded(
         except OSError as problem:
             failed = f"rank 0: {problem}"
     problems = [p for p in _all(group, failed) if p]
+    if problems:
+        with contextlib.suppress(OSError):
+            os.remove(os.path.join(path, file))
     try:
         for name in os.listdir(path) if group.rank == 0 else ():
             stale = name.startswith("part-") and not name.startswith(f"part-{token}-")
@@ -128,8 +134,17 @@ def save_sharded(
             "distributed.checkpoint.save",
             f"a checkpoint in {path} could not be written: {problems[0]}",
             ["the checkpoint that was there is as before"],
-            help="make room, or save elsewhere",
+            help="make room, or save elsewhere: in one folder that all ranks see",
         )
+
+
+def _not_here(path, told):
+    """The text for ranks whose files are not in rank 0's folder, or None. `told`: (failure, entries) of all ranks."""
+    for rank, (problem, entries) in enumerate(told):
+        files = {entry["piece"]["file"] for entry in entries.values() if "piece" in entry}
+        if problem is None and not all(os.path.exists(os.path.join(path, f)) for f in files):
+            return f"rank 0 does not find there what rank {rank} has written"
+    return None
 
 
 def _replace(path, text):
