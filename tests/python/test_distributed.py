@@ -4,6 +4,7 @@
 import contextlib
 import functools
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -806,6 +807,15 @@ def test_the_plan_follows_its_model(capsys, tmp_path):
     plan.main(["--parameters", "1000000", "--step", "0.01", "--picture", str(tmp_path / "p.svg")])
     assert "512 cards" in capsys.readouterr().out
     assert (tmp_path / "p.svg").read_text().startswith("<svg")
+
+
+def test_the_plan_agrees_with_the_record_of_two_cards():
+    kept = pathlib.Path(__file__).resolve().parents[2] / "bench/results/several_cards.json"
+    measured = {row["name"]: row["ours"] for row in json.loads(kept.read_text())["rows"]}
+    for job, name in (("12 blocks", "12 blocks of 768"), ("ResNet-50", "ResNet-50, 32")):
+        (found,) = [ratio for row, ratio in measured.items() if row.startswith(name)]
+        _, two = plan.plan(plan.EXAMPLES[job], counts=(1, 2))
+        assert 1 / two[2] == pytest.approx(found, rel=0.02), job
 
 
 @needs_mpi
