@@ -375,7 +375,8 @@ def test_ranks_share_the_processors_of_a_host():
 @needs_mpi
 def test_ranks_out_of_step(program, jobs):
     path = program("""
-        dist.init(debug=True)
+        import os
+        dist.init(debug=os.environ["OMPI_COMM_WORLD_RANK"] == "1")  # one that asks for it is enough
         try:
             dist.all_reduce(weft.ones((4 + dist.rank(),)))
         except weft.DeviceError as problem:

@@ -169,7 +169,7 @@ def init(timeout: float = 300.0, debug: bool | None = None) -> Group:
     """Joins the job that torchrun, mpirun or srun has started; returns the group of all ranks.
 
     Without a launcher the job is this process alone, and collectives give their argument back. `timeout`: seconds in which all ranks must have
-    joined. `debug`: every collective first compares operation, shape and type among the ranks (WEFT_DISTRIBUTED_DEBUG=1 does the same). A second
+    joined. `debug`: every collective first compares operation, shape and type among the ranks, when one of them asks for it (WEFT_DISTRIBUTED_DEBUG=1 does the same). A second
     call returns the same group. Raises ArgumentError `distributed.timeout` for times that are none, `distributed.environment` for a launcher's variables that do not fit, DeviceError `distributed.*` where the
     launcher's library is absent, the job cannot be joined, or the launcher or another rank is gone.
     """
