@@ -71,7 +71,11 @@ def environment(**more):
 def torchrun_command(*command, ranks=2, restarts=0, port=None, look=0.2):
     """`look`: seconds between two looks of torchrun at its ranks, 5 where nobody says."""
     start = [torch_python(), "-m", "torch.distributed.run", f"--nproc_per_node={ranks}"]
-    start += [f"--max_restarts={restarts}", f"--master_port={port or free_port()}", f"--monitor_interval={look}"]
+    start += [
+        f"--max_restarts={restarts}",
+        f"--master_port={port or free_port()}",
+        f"--monitor_interval={look}",
+    ]
     # The output of a tenth rank, which there is none of: without a word about it PyTorch 1.13 does not start under Python 3.11.
     start += ["--redirects=9:1", "--tee=9:1"]
     return [*start, *map(str, command)]

@@ -75,8 +75,8 @@ def test_views_means_of_large_halves_and_long_arrays(program, jobs, launcher):  
         dist.init()
         r = dist.rank()
         row = weft.arange(12, dtype="float32") + 100 * r
-        assert dist.all_reduce(row[5:8]).tolist() == [110, 112, 114]
-        assert dist.all_gather(row[5:8]).tolist() == [5, 6, 7, 105, 106, 107]
+        assert dist.all_reduce(row[5:8]).tolist() == [315, 318, 321]
+        assert dist.all_gather(row[5:8]).tolist() == [5, 6, 7, 105, 106, 107, 205, 206, 207]
         assert dist.broadcast(row[5:8], 1).tolist() == [105, 106, 107]
         large = weft.full((3,), 60000, dtype="float16")
         assert dist.all_reduce(large, "mean").tolist() == large.tolist()
@@ -84,13 +84,13 @@ def test_views_means_of_large_halves_and_long_arrays(program, jobs, launcher):  
             x = weft.arange(size, dtype="float32")
             guard = weft.arange(64, dtype="float32")
             got = dist.all_reduce(x * (r + 1))
-            assert bool(weft.all(got == 3 * x)) and bool(weft.all(guard == weft.arange(64)))
+            assert bool(weft.all(got == 6 * x)) and bool(weft.all(guard == weft.arange(64)))
             a, b = dist.all_reduce(x[: size // 2]), dist.all_reduce(x[size // 2 :], "max")
-            assert bool(weft.all(weft.concat([a / 2, b]) == x))
+            assert bool(weft.all(weft.concat([a / 3, b]) == x))
         print("ok", r)
     """)
-    status, text = jobs(launcher, 2, path)
-    assert status == 0 and text.count("ok") == 2, text
+    status, text = jobs(launcher, 3, path)
+    assert status == 0 and text.count("ok") == 3, text
 
 
 @needs_mpi
@@ -120,8 +120,8 @@ def test_gradients_of_sharded_models_add_up(program, jobs, stage):  # noqa: F811
 
 @needs_torchrun
 def test_torchrun(jobs):
-    status, text = jobs("torchrun", 2, PROGRAMS / "collectives.py", "cpu")
-    assert status == 0 and text.count("ok") == 2, text
+    status, text = jobs("torchrun", 3, PROGRAMS / "collectives.py", "cpu")
+    assert status == 0 and text.count("ok") == 3, text
 
 
 @needs_mpi
@@ -218,8 +218,8 @@ def test_values_of_all_ranks(program, jobs):
 
 @needs_torchrun
 def test_values_of_all_ranks_under_torchrun(program, jobs):
-    status, text = jobs("torchrun", 2, program(VALUES))
-    assert status == 0 and text.count("told") == 2, text
+    status, text = jobs("torchrun", 3, program(VALUES))
+    assert status == 0 and text.count("told") == 3, text
 
 
 @needs_mpi
@@ -235,8 +235,9 @@ def test_a_killed_rank_is_named_under_torchrun(program, where):
     assert status != 0 and named(text), text
 
 
+@needs_mpi
 @needs_torchrun
-@pytest.mark.parametrize("ranks", [3, pytest.param(2, marks=whole_torchrun)])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=whole_torchrun)])
 def test_torchrun_starts_again_from_the_last_checkpoint(program, jobs, tmp_path, ranks):
     """The other ranks name the one that was killed, before torchrun looks."""
     example = pathlib.Path(__file__).resolve().parents[2] / "examples/distributed/elastic.py"
@@ -250,42 +251,13 @@ def test_torchrun_starts_again_from_the_last_checkpoint(program, jobs, tmp_path,
     """)
     status, text = torchrun(watched, tmp_path / "a", 12, 8, ranks=ranks, restarts=3, look=1)
     assert status == 0 and "goes on at step 5" in text and named(text, range(0, ranks, 2)), text
-    status, whole = jobs("torchrun", ranks, example, tmp_path / "b", 12)
+    other = "mpirun" if ranks == 2 else "torchrun"  # sums of two have one order
+    status, whole = jobs(other, ranks, example, tmp_path / "b", 12)
     assert status == 0, whole
     last = re.compile(r"step 12, loss ([0-9.]+)")
     assert last.search(text)[1] == last.search(whole)[1]
-    status, again = jobs("torchrun", ranks, example, tmp_path / "b", 10)
+    status, again = jobs(other, ranks, example, tmp_path / "b", 10)
     assert status == 0 and "all was done before" in again, again
-
-
-@needs_mpi
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_rank_killed_while_saving_leaves_the_last_checkpoint(program, jobs, tmp_path, when):
-    folder = tmp_path / "checkpoint"
-    path = program(f"""
-        import os, signal, sys
-        dist.init()
-        dist.save_sharded({str(folder)!r}, {{"x": weft.ones((1000,))}}, metadata=1)
-        write = weft.save_safetensors
-        def die(*args):
-            if sys.argv[1] == "after":
-                write(*args)
-            os.kill(os.getpid(), signal.SIGKILL)
-        if dist.rank() == 1:
-            weft.save_safetensors = die
-        dist.save_sharded({str(folder)!r}, {{"x": weft.zeros((1000,))}}, metadata=2)
-    """)
-    status, text = mpirun(2, path, when)
-    assert status != 0, text
-    state, metadata = dist.load_sharded(folder)
-    assert metadata == 1 and float(weft.sum(state["x"])) == 1000
-    again = program(f"""
-        dist.init()
-        dist.save_sharded({str(folder)!r}, {{"x": weft.zeros((1000,))}}, metadata=3)
-    """)
-    status, text = jobs("mpirun", 2, again)
-    assert status == 0, text
-    assert sorted(name[:5] for name in os.listdir(folder)) == ["index", "part-", "part-"]
 
 
 @needs_mpi
@@ -386,96 +358,6 @@ def test_ranks_out_of_step(program, jobs):
     """)
     status, text = jobs("mpirun", 2, path)
     assert status == 0 and text.count("told") == 2, text
-
-
-@needs_mpi
-def test_a_full_disk_leaves_the_last_checkpoint(program, jobs, tmp_path):
-    folder = tmp_path / "checkpoint"
-    path = program(f"""
-        import os, resource, signal
-        dist.init()
-        dist.save_sharded({str(folder)!r}, {{"x": weft.ones((1000,))}}, metadata=1)
-        if dist.rank() == 1:
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            before = resource.getrlimit(resource.RLIMIT_FSIZE)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
-        try:
-            dist.save_sharded({str(folder)!r}, {{"x": weft.zeros((1000,))}}, metadata=2)
-        except weft.IOError as problem:
-            assert problem.code == "distributed.checkpoint.save" and "rank 1" in problem.message, problem
-            print("told", dist.rank())
-        if dist.rank() == 1:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        state, metadata = dist.load_sharded({str(folder)!r})
-        assert metadata == 1 and float(weft.sum(state["x"])) == 1000
-        dist.barrier()
-    """)
-    status, text = jobs("mpirun", 2, path)
-    assert status == 0 and text.count("told") == 2, text
-    assert sum(name.startswith("part-") for name in os.listdir(folder)) == 2
-
-
-@needs_mpi
-def test_ranks_that_save_in_different_folders_are_told(program, jobs, tmp_path):
-    path = program(f"""
-        import os
-        dist.init()
-        r = dist.rank()
-        try:
-            dist.save_sharded({str(tmp_path)!r} + f"/{{r}}", {{"x": weft.ones((10,))}})
-        except weft.IOError as problem:
-            assert problem.code == "distributed.checkpoint.save" and "does not find there what rank 1" in problem.message, problem
-            assert os.listdir({str(tmp_path)!r} + f"/{{r}}") == []
-            print("told", r)
-    """)
-    status, text = jobs("mpirun", 2, path)
-    assert status == 0 and text.count("told") == 2, text
-
-
-@needs_mpi
-def test_checkpoints_of_every_type_and_of_odd_extents(program, jobs, tmp_path):
-    path = program(f"""
-        import sys
-        import numpy as np
-        dist.init()
-        kinds = "bool int8 uint16 int64 uint64 float16 bfloat16 float64 complex64 complex128 float8_e4m3fn float8_e5m2".split()
-        numbers = np.random.default_rng(1).integers(0, 2, (7, 3)).astype("float32")
-        state = {{}}
-        for kind in kinds:
-            for a in (numbers, numbers[0, 0], numbers[:0], numbers[:1]):
-                state[f"{{kind}} {{a.shape}}"] = weft.asarray(a).astype(getattr(weft, kind))
-        state["turned"] = weft.asarray(numbers).astype(weft.complex128).T * 1j
-        if sys.argv[1] == "save":
-            dist.save_sharded({str(tmp_path)!r}, state)
-        got, _ = dist.load_sharded({str(tmp_path)!r})
-        assert set(got) == set(state)
-        for name, x in state.items():
-            assert got[name].shape == x.shape and got[name].dtype == x.dtype and got[name].tolist() == x.tolist(), name
-        print("ok", dist.rank())
-    """)
-    for ranks, what in ((3, "save"), (2, "load")):
-        status, text = jobs("mpirun", ranks, path, what)
-        assert status == 0 and text.count("ok") == ranks, text
-
-
-@needs_mpi
-def test_metadata_that_json_cannot_hold_is_refused_on_every_rank(program, jobs, tmp_path):
-    folder = tmp_path / "checkpoint"
-    path = program(f"""
-        dist.init()
-        dist.save_sharded({str(folder)!r}, {{"x": weft.ones((10,))}}, metadata={{"step": 1}})
-        loop = []
-        loop.append(loop)
-        for metadata in (dict(a=weft.ones((2,))), {{(1, 2): 3}}, loop):
-            try:
-                dist.save_sharded({str(folder)!r}, {{"x": weft.zeros((10,))}}, metadata)
-            except weft.ArgumentError as problem:
-                assert problem.code == "distributed.checkpoint.metadata", problem
-                print("told", dist.rank())
-        assert dist.load_sharded({str(folder)!r})[1] == {{"step": 1}}
-    """)
-    status, text = jobs("mpirun", 2, path)
-    assert status == 0 and text.count("told") == 6, text
 
 
 @needs_mpi
@@ -641,7 +523,10 @@ def test_launchers():
     got = read_launch({"SLURM_PROCID": "5", "SLURM_NTASKS": "6", "SLURM_LOCALID": "1"})
     assert (got.launcher, got.rank, got.size, got.local_rank) == ("mpi", 5, 6, 1)
     step = {"SLURM_NTASKS": "8", "SLURM_LOCALID": "0", "SLURM_STEP_TASKS_PER_NODE": "2(x3),1,1"}
-    step |= {"SLURM_JOB_NODELIST": "node[01-03,07,09]", "SLURM_NTASKS_PER_NODE": "2"}  # the last, of the job
+    step |= {
+        "SLURM_JOB_NODELIST": "node[01-03,07,09]",
+        "SLURM_NTASKS_PER_NODE": "2",
+    }  # the last, of the job
     for rank, node, here in ((0, 0, 2), (4, 2, 2), (6, 3, 1), (7, 4, 1)):
         got = read_launch({**step, "SLURM_PROCID": str(rank), "SLURM_NODEID": str(node)})
         assert (got.rank, got.size, got.local_size) == (rank, 8, here)

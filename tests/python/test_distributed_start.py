@@ -336,11 +336,11 @@ def test_a_forked_process_is_no_rank(program, jobs, launcher):  # noqa: F811
             child.terminate()
             child.join()
             print("child", child.exitcode, flush=True)
-        assert float(dist.all_reduce(weft.ones((4,)))[0]) == 2
+        assert float(dist.all_reduce(weft.ones((4,)))[0]) == 3
         print("ok", dist.rank())
     """)
-    status, text = jobs(launcher, 2, path)
-    assert status == 0 and text.count("ok") == 2, text
+    status, text = jobs(launcher, 3, path)
+    assert status == 0 and text.count("ok") == 3, text
     assert "child -15" in text and "Traceback" not in text, text
 
 

@@ -91,7 +91,9 @@ def save_sharded(
                 continue
             held = piece.array.to("cpu")
             # safetensors has no complex128: pairs of float64 along one more axis.
-            arrays[name] = (weft.view_as_real(held) if held.dtype == weft.complex128 else held).copy()
+            arrays[name] = (
+                weft.view_as_real(held) if held.dtype == weft.complex128 else held
+            ).copy()
             entries[name] = dict(
                 dtype=str(piece.array.dtype),
                 shape=list(piece.shape),
