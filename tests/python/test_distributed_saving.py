@@ -6,6 +6,7 @@ import os
 import pytest
 from launchers import mpirun, needs_mpi, program  # noqa: F401
 
+import weft
 from weft import distributed as dist
 
 
