@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import collections
 import ctypes
-import functools
 import time
 
 import weft
@@ -20,17 +19,6 @@ from .pieces import LEAST_BYTES, Combination
 _NARROW = ("int8", "uint8", "int16", "uint16")
 _MOST = 2**31 - 1  # bytes that MPI takes as a number
 _OPEN = 64  # messages and collectives under way, before those that have ended are looked for
-
-
-def _one_thread(method):
-    """What begins and takes on calls, of all groups of the job: threads may call in groups of their own."""
-
-    @functools.wraps(method)
-    def alone(self, *args, **named):
-        with self.job.turn:
-            return method(self, *args, **named)
-
-    return alone
 
 
 class _Collective:
@@ -113,9 +101,9 @@ class Mpi(Values):
         self._arrivals += there
         return there
 
-    @_one_thread
     def _progress(self):
-        """Begins collectives that all ranks have come to, in the same order everywhere, and takes messages that are there."""
+        """Begins collectives that all ranks have come to, in the same order everywhere, and takes messages that are there. The caller has the turn: threads may
+        call in groups of their own, and each takes on what all have begun."""
         if not (self._waiting or self._receiving):
             return
         try:
@@ -137,7 +125,14 @@ class Mpi(Values):
                 if done():
                     return
             begun, arrivals = time.perf_counter(), self._arrivals
-            while not self._round(done):
+            while True:
+                with self.job.turn:
+                    for transport in self.job.transports:
+                        transport._progress()
+                        if transport._under_way:
+                            transport._under_way = [c for c in transport._under_way if not c.advance()]  # fmt: skip
+                    if done():
+                        return
                 look_around(self.job, self.ranks, begun)
                 if self._arrivals != arrivals:  # what comes next comes soon
                     begun, arrivals = time.perf_counter(), self._arrivals
@@ -145,19 +140,11 @@ class Mpi(Values):
         except self.mpi.Exception as problem:
             raise self._failed(problem) from None
 
-    @_one_thread
-    def _round(self, done):
-        """Takes on all that is under way. Returns done()."""
-        for transport in self.job.transports:
-            transport._progress()
-            if transport._under_way:
-                transport._under_way = [c for c in transport._under_way if not c.advance()]
-        return done()
-
-    @_one_thread
     def _finish(self, done, *held):
         if len(self._open) >= _OPEN:  # nobody waits for some of them
-            ended = self._start(lambda: [k for k, v in self._open.items() if v[0]()])
+            with self.job.turn:
+                under_way = list(self._open.items())
+                ended = self._start(lambda: [k for k, v in under_way if v[0]()])
             for key in ended:
                 self._open.pop(key, None)
         key = object()
@@ -170,12 +157,12 @@ class Mpi(Values):
 
         return wait
 
-    @_one_thread
     def _collective(self, name, detail, dtype, shape, start, *held):
         """start() begins it, as soon as all ranks agree, and gives what tells whether it is done."""
-        own = _Collective(self._calls.enter(name, detail, dtype, shape), start)
-        self._waiting.append(own)
-        self._progress()
+        with self.job.turn:
+            own = _Collective(self._calls.enter(name, detail, dtype, shape), start)
+            self._waiting.append(own)
+            self._progress()
         return self._finish(own.done, *held)
 
     def _own(self, name, detail, send, recv, start):
@@ -231,13 +218,11 @@ class Mpi(Values):
         """Each of `send` into the array of `recv` in its place."""
         return self._combination("all_reduce", send, recv, op)
 
-    @_one_thread
     def _combination(self, name, send, recv, op):
         shapes = tuple(send[0].shape) if len(send) == 1 else tuple(tuple(a.shape) for a in send)
         # Numbers of their own keep messages apart from those of other combinations; send and recv have 0.
         tag = 1 + 2 * (self._combinations % 16000)
         self._combinations += 1
-
         combination = Combination(self, send, recv, op, tag, name == "all_reduce")
 
         def start():
@@ -302,11 +287,11 @@ class Mpi(Values):
     def send(self, array, peer, overlap=False):
         return self._finish(self.post(array, peer, 0).Test, array)
 
-    @_one_thread
     def recv(self, array, peer, overlap=False):
         own = _Receive(self, array, peer)
-        self._receiving.setdefault(peer, collections.deque()).append(own)
-        self._progress()
+        with self.job.turn:
+            self._receiving.setdefault(peer, collections.deque()).append(own)
+            self._progress()
         return self._finish(own.done, array)
 
     def split(self, ranks):
