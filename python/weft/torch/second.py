@@ -73,17 +73,28 @@ class _Call:
 
     def __init__(self, again, args, generator):
         self.again, self.args, self.generator = again, args, generator
-        self.versions = self._versions()
+        self.versions, self.results = self._versions(), None
 
     def _versions(self):
-        copied = self.again.copied
-        return [a._version for i, a in enumerate(self.args) if isinstance(a, torch.Tensor) and i not in copied]  # fmt: skip
+        tensors = (a for i, a in enumerate(self.args) if isinstance(a, torch.Tensor) and i not in self.again.copied)  # fmt: skip
+        return [a._version for a in tensors if not a.is_inference()]
 
     @torch._dynamo.disable  # the engine may be called from a function that torch compiles
-    def __call__(self, gradients, results):
-        """The hook: gives other gradients for those that the compiled backward graph gave, None to leave them."""
+    def before(self, results):
+        """The hook before the compiled gradient, which gets gradients of the results without a history."""
         if torch.is_grad_enabled() and self.args and self.versions == self._versions():
-            return self.again.gradients(self, gradients, results)
+            known = {at for _, at in self.again.results}
+            if all(r is None or at in known for at, r in enumerate(results)):
+                self.results = results
+                return tuple(r if r is None else r.detach() for r in results)
+        return None  # where a result is a view of a value inside, torch refuses its second gradient
+
+    @torch._dynamo.disable
+    def after(self, gradients, results):
+        """The hook after it: gives other gradients in their place, None to leave them."""
+        found, self.results = self.results, None
+        if found is not None:
+            return self.again.gradients(self, gradients, found)
         if not torch._C._autograd._get_current_graph_task_keep_graph():
             self.args = ()  # the engine frees what it saved, too
         return None
@@ -108,7 +119,9 @@ class Again:
                 self._learn(before, out)
             if self.results:
                 node = out[self.results[0][0]].grad_fn
-                node.register_hook(_Call(self, args, generator))
+                call = _Call(self, args, generator)
+                node.register_prehook(call.before)
+                node.register_hook(call.after)
         return out
 
     @staticmethod
@@ -140,8 +153,6 @@ class Again:
                 torch.set_rng_state(call.generator)
             outputs = self.module(*given)
         pairs = [(outputs[i], results[at]) for i, at in self.results if results[at] is not None]
-        if len(pairs) != sum(r is not None for r in results):
-            return None  # a result is a view of a value inside: torch refuses its second gradient
         mine = torch.autograd.grad(
             [o for o, _ in pairs], [given[i] for i in wanted], [r for _, r in pairs], create_graph=True, allow_unused=True
         )  # fmt: skip
