@@ -201,7 +201,10 @@ def test_a_transformers_layers_in_inference():
     for options in ({}, {"norm_first": True, "activation": "gelu"}):
         torch.manual_seed(0)
         layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, **options).double().eval()
-        attention, x = nn.MultiheadAttention(16, 4, batch_first=True).double().eval(), randn(3, 6, 16)
+        attention, x = (
+            nn.MultiheadAttention(16, 4, batch_first=True).double().eval(),
+            randn(3, 6, 16),
+        )
         mask = torch.zeros(6, 6, dtype=torch.bool).triu_(1)
         model = lambda x: (layer(x), layer(x, src_mask=mask), *attention(x, x, x))  # noqa: E731, B023
         with torch.no_grad():

@@ -59,4 +59,6 @@ _publish(__name__, gathered=True)
 if COMPILES:
     import torch._dynamo
 
-    torch._dynamo.register_backend(name="weft")(backend)  # the published one: compiled modules are pickled by its name
+    torch._dynamo.register_backend(name="weft")(
+        backend
+    )  # the published one: compiled modules are pickled by its name

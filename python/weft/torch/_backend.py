@@ -177,7 +177,10 @@ def _through_torch(module, reason, options):
 
 def _boxed(program, module):
     """A function, which torch's wrappers keep the mark of, unlike an object's. Under vmap (`is_grads_batched`) torch runs the graph."""
-    included, batched = torch._C._dispatch_tls_is_dispatch_key_included, torch._C._parse_dispatch_key("VmapMode")
+    included, batched = (
+        torch._C._dispatch_tls_is_dispatch_key_included,
+        torch._C._parse_dispatch_key("VmapMode"),
+    )
 
     def run(args):
         return module(*args) if included(batched) else program(args)

@@ -168,4 +168,6 @@ def with_second_gradients(run, module, facts, inputs):
     if not facts.trained or (facts.random and on_card) or any(True for _ in module.parameters()):
         return run
     copied = _copied(module, facts.metadata)
-    return run if copied is None else functools.update_wrapper(Again(run, module, facts, copied), run)
+    return (
+        run if copied is None else functools.update_wrapper(Again(run, module, facts, copied), run)
+    )
