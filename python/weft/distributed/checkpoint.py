@@ -12,7 +12,6 @@ import dataclasses
 import json
 import math
 import os
-import uuid
 from typing import Any
 
 import weft
@@ -79,7 +78,7 @@ def save_sharded(
     group = resolve(group)
     _check_metadata(group, metadata)
     pieces = {name: _as_piece(value, group) for name, value in state.items()}
-    token = _all(group, uuid.uuid4().hex[:12])[0]
+    token = _all(group, os.urandom(6).hex())[0]
     file = f"part-{token}-{group.rank:05d}.safetensors"
     entries, failed = {}, None
     try:
@@ -150,7 +149,7 @@ def _not_here(path, told):
 
 
 def _replace(path, text):
-    own = f"{path}.{uuid.uuid4().hex[:8]}"
+    own = f"{path}.{os.urandom(4).hex()}"
     with open(own, "x") as file:
         file.write(text)
         file.flush()

@@ -13,7 +13,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from multiprocessing.connection import Connection
 from multiprocessing.connection import Pipe
@@ -105,6 +104,8 @@ class Apart:
             self._started()
         most = min((v for v in (self._limit, allowed) if v is not None), default=None)
         began = time.monotonic()
+        import tempfile
+
         with tempfile.TemporaryDirectory(prefix="weft-tune-") as folder:
             path = os.path.join(folder, "module") if self._remote else None
             try:

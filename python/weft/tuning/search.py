@@ -3,7 +3,6 @@
 
 import functools
 import os
-import random
 import time
 import warnings
 
@@ -224,6 +223,8 @@ class _Search:
                 return None
             if not self._sketches or self._wasted >= _PATIENCE:
                 return None
+            import random
+
             rng = random.Random(f"{self._seed}/{len(self.seen) + running}/{self._wasted}")
             try:
                 fresh = self._wasted == 0
