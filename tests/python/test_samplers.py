@@ -47,7 +47,9 @@ def test_has_numpys_distribution(name, parameters):
         drawn["float64"] = ours(*parameters, shape=(N,), dtype="float64")
     for form, x in drawn.items():
         x = x.numpy()
-        assert x.dtype == ("float64" if form == "float64" else "float32" if want.dtype.kind == "f" else "int64")
+        assert x.dtype == (
+            "float64" if form == "float64" else "float32" if want.dtype.kind == "f" else "int64"
+        )
         assert apart(x, want) < 2.4, form
     forms = [x.numpy() for x in drawn.values()]
     if len(np.unique(want)) > 1:  # no two streams are one
@@ -95,7 +97,12 @@ def test_generators_go_on_and_are_copied():
     rng = weft.random.default_rng(6)
     assert len({float(rng.random()) for _ in range(50)}) == 50
     again = copy.deepcopy(rng)
-    for name, *parameters in (("normal", 1.0, 2.0), ("gamma", 2.0), ("integers", 5, 9), ("poisson", 3.0)):
+    for name, *parameters in (
+        ("normal", 1.0, 2.0),
+        ("gamma", 2.0),
+        ("integers", 5, 9),
+        ("poisson", 3.0),
+    ):
         x, y = (getattr(g, name)(*parameters, size=(3, 5)).numpy() for g in (rng, again))
         np.testing.assert_array_equal(x, y)
     assert tuple(rng.normal(size=0).shape) == (0,) and tuple(rng.uniform(1.0, 2.0).shape) == ()
@@ -111,5 +118,6 @@ def test_generators_go_on_and_are_copied():
 def test_with_a_generator_numbers_are_those_of_its_seed_without_one():
     weft.random.seed(3)
     np.testing.assert_array_equal(
-        weft.random.default_rng(3).normal(1.0, 2.0, 7).numpy(), weft.random.normal((7,), 1.0, 2.0).numpy()
+        weft.random.default_rng(3).normal(1.0, 2.0, 7).numpy(),
+        weft.random.normal((7,), 1.0, 2.0).numpy(),
     )

@@ -160,10 +160,13 @@ def gcd(x1, x2):
     return a
 
 
+@direct(_core._direct_lcm)
 def lcm(x1, x2):
     """The least common multiple of whole numbers, not negative; 0 where one is 0."""
     a = _whole(x1, "lcm")
     b = _whole(beside(x2, a), "lcm")
+    if isinstance(a, NDArray) and isinstance(b, NDArray) and a.device.host_accessible:
+        return _core._lcm(*weft.broadcast_arrays(a, b))
     return _multiple(a, b, gcd(a, b))
 
 

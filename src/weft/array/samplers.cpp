@@ -213,7 +213,8 @@ struct Geometric {
   }
 };
 
-// -- Numbers one by one ----------------------------------------------------------------------------
+// -- Numbers one by one
+// ----------------------------------------------------------------------------
 
 /// log(k!) of a whole number.
 double log_factorial(double k) {
@@ -438,7 +439,8 @@ struct Vonmises {
   }
 };
 
-// -- The table -------------------------------------------------------------------------------------
+// -- The table
+// -------------------------------------------------------------------------------------
 
 template <typename S, typename T, typename Out>
 void by_kernels(const SampleBlock& block, Out* out) {
@@ -519,38 +521,46 @@ constexpr Sampler kSamplers[] = {
     kernels_of<Pareto>("pareto", kOfA),
     kernels_of<Power>("power", kOfA),
     kernels_of<Cauchy>("standard_cauchy", {}),
-    kernels_of<Triangular>("triangular", {3, {"left", "mode", "right"}, {kMust, kMust, kMust},
+    kernels_of<Triangular>("triangular", {3,
+                                          {"left", "mode", "right"},
+                                          {kMust, kMust, kMust},
                                           [](const double* p) {
                                             return p[0] <= p[1] && p[1] <= p[2] && p[0] < p[2];
                                           }}),
     kernels_of<Geometric>("geometric", {1, {"p"}, {kMust}, first_positive}, true),
     numbers_of<StandardGamma>("standard_gamma", {1, {"shape_parameter"}, {kMust}, first_positive}),
-    numbers_of<Gamma>("gamma",
-                      {2, {"shape_parameter", "scale"}, {kMust, 1}, both_positive}),
+    numbers_of<Gamma>("gamma", {2, {"shape_parameter", "scale"}, {kMust, 1}, both_positive}),
     numbers_of<Chisquare>("chisquare", kOfDf),
     numbers_of<StudentT>("standard_t", kOfDf),
     numbers_of<FisherF>("f", {2, {"dfnum", "dfden"}, {kMust, kMust}, both_positive}),
     numbers_of<Beta>("beta", {2, {"a", "b"}, {kMust, kMust}, both_positive}),
-    numbers_of<Poisson>("poisson", {1, {"lam"}, {1}, [](const double* p) {
-                                      return p[0] >= 0 && p[0] < 0x1p62;
-                                    }}, true),
-    numbers_of<Binomial>("binomial", {2, {"n", "p"}, {kMust, kMust}, [](const double* p) {
-                                        return p[0] >= 0 && p[0] <= 0x1p53 &&
-                                               p[0] == std::floor(p[0]) && p[1] >= 0 && p[1] <= 1;
-                                      }}, true),
-    numbers_of<NegativeBinomial>("negative_binomial", {2, {"n", "p"}, {kMust, kMust},
-                                                       [](const double* p) {
-                                                         return p[0] > 0 && p[0] < 0x1p52 &&
-                                                                p[1] > 0x1p-9 && p[1] <= 1;
-                                                       }}, true),
+    numbers_of<Poisson>(
+        "poisson", {1, {"lam"}, {1}, [](const double* p) { return p[0] >= 0 && p[0] < 0x1p62; }},
+        true),
+    numbers_of<Binomial>("binomial",
+                         {2,
+                          {"n", "p"},
+                          {kMust, kMust},
+                          [](const double* p) {
+                            return p[0] >= 0 && p[0] <= 0x1p53 && p[0] == std::floor(p[0]) &&
+                                   p[1] >= 0 && p[1] <= 1;
+                          }},
+                         true),
+    numbers_of<NegativeBinomial>(
+        "negative_binomial",
+        {2,
+         {"n", "p"},
+         {kMust, kMust},
+         [](const double* p) { return p[0] > 0 && p[0] < 0x1p52 && p[1] > 0x1p-9 && p[1] <= 1; }},
+        true),
     numbers_of<Zipf>("zipf", {1, {"a"}, {kMust}, [](const double* p) { return p[0] > 1; }}, true),
-    numbers_of<Logseries>("logseries", {1, {"p"}, {kMust}, [](const double* p) {
-                                          return p[0] > 0 && p[0] < 1;
-                                        }}, true),
+    numbers_of<Logseries>("logseries",
+                          {1, {"p"}, {kMust}, [](const double* p) { return p[0] > 0 && p[0] < 1; }},
+                          true),
     numbers_of<Wald>("wald", {2, {"mean", "scale"}, {kMust, kMust}, both_positive}),
-    numbers_of<Vonmises>("vonmises", {2, {"mu", "kappa"}, {kMust, kMust}, [](const double* p) {
-                                        return p[1] >= 0;
-                                      }}),
+    numbers_of<Vonmises>(
+        "vonmises",
+        {2, {"mu", "kappa"}, {kMust, kMust}, [](const double* p) { return p[1] >= 0; }}),
 };
 
 template <typename T>

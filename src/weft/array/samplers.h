@@ -41,8 +41,9 @@ struct Sampler {
 /// Null where there is none of this name.
 const Sampler* sampler(std::string_view name);
 
-/// `count` numbers of the key (seed, counter), which has one counter for all of them; the parameters
-/// are legal. `elem`: float32 or float64, int64 where the distribution is of whole numbers.
+/// `count` numbers of the key (seed, counter), which has one counter for all of them; the
+/// parameters are legal. `elem`: float32 or float64, int64 where the distribution is of whole
+/// numbers.
 NDArray random_sample(const Sampler& sampler, const Ref<Device>& host, std::uint64_t seed,
                       std::uint64_t counter, std::int64_t count, Elem elem,
                       const SampleParameter* parameters);
