@@ -146,11 +146,18 @@ def _whole(x, name):
     return x
 
 
+def _wholes(x1, x2, name):
+    """Both as arrays of whole numbers; a number takes the array's type where that is unsigned."""
+    a = _whole(x1, name)
+    if type(x2) is int and a.dtype.kind == "u" and x2 >= 0:
+        return a, weft.full((), x2, dtype=a.dtype, device=a.device)
+    return a, _whole(beside(x2, a), name)
+
+
 @direct(_core._direct_gcd)
 def gcd(x1, x2):
     """The greatest common divisor of whole numbers, not negative."""
-    a = _whole(x1, "gcd")
-    a, b = weft.broadcast_arrays(a, _whole(beside(x2, a), "gcd"))
+    a, b = weft.broadcast_arrays(*_wholes(x1, x2, "gcd"))
     if isinstance(a, NDArray) and isinstance(b, NDArray) and a.device.host_accessible:
         return _core._gcd(a, b)
     a, b = weft.abs(a), weft.abs(b)
@@ -163,8 +170,7 @@ def gcd(x1, x2):
 @direct(_core._direct_lcm)
 def lcm(x1, x2):
     """The least common multiple of whole numbers, not negative; 0 where one is 0."""
-    a = _whole(x1, "lcm")
-    b = _whole(beside(x2, a), "lcm")
+    a, b = _wholes(x1, x2, "lcm")
     if isinstance(a, NDArray) and isinstance(b, NDArray) and a.device.host_accessible:
         return _core._lcm(*weft.broadcast_arrays(a, b))
     return _multiple(a, b, gcd(a, b))
