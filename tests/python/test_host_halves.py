@@ -137,7 +137,11 @@ def test_products_with_vectors(dtype, m, k, layout):
 def test_limits_of_all_words(dtype, low, high):
     """Every 16-bit word between limits is what float32 gives, rounded; NaN stays."""
     words = np.arange(65536, dtype="uint16")
-    every = (words.astype("uint32") << 16).view("float32") if dtype == "bfloat16" else words.view("float16")
+    every = (
+        (words.astype("uint32") << 16).view("float32")
+        if dtype == "bfloat16"
+        else words.view("float16")
+    )
     x = weft.asarray(every).astype(dtype)
     wide = x.astype("float32").numpy()
     want = np.array(wide)

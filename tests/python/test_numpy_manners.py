@@ -122,3 +122,44 @@ def test_least_multiples(dtype):
     np.testing.assert_array_equal(
         weft.lcm(weft.asarray(a), 6).numpy(), np.lcm(a, np.array(6, dtype))
     )
+
+
+@pytest.mark.parametrize(
+    "name",
+    "add multiply maximum minimum logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor gcd lcm hypot logaddexp fmax fmin subtract".split(),
+)
+def test_methods_of_operations(name):
+    x = np.random.default_rng(6).integers(1, 12, (5, 7))
+    x = x / 7 if name in ("hypot", "logaddexp") else x
+    y, f, want = weft.asarray(x), getattr(weft, name), getattr(np, name)
+
+    def same(got, expected):
+        assert got.dtype == str(expected.dtype)
+        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6)
+
+    for axis in (0, 1, -1):
+        same(f.accumulate(y, axis=axis), want.accumulate(x, axis=axis))
+        if name == "subtract":
+            continue
+        same(f.reduce(y, axis=axis), want.reduce(x, axis=axis))
+        same(f.reduce(y, axis, keepdims=True), want.reduce(x, axis, keepdims=True))
+        same(f.reduceat(y, [0, 2, 3], axis=axis), want.reduceat(x, [0, 2, 3], axis=axis))
+    if name == "subtract":
+        return
+    out = weft.asarray(np.zeros_like(want.reduce(x)))
+    assert f.reduce(y, out=out) is out
+    same(out, want.reduce(x))
+    if name in ("add", "bitwise_or", "bitwise_and", "logical_or", "maximum"):
+        more = {"initial": 1} if name == "maximum" else {}
+        same(f.reduce(y, axis=1, where=y > 3, **more), want.reduce(x, axis=1, where=x > 3, **more))
+    if name in ("add", "gcd", "bitwise_and", "bitwise_or", "logical_and"):
+        same(f.reduce(y[:0]), want.reduce(x[:0]))
+    if name in ("maximum", "fmax"):
+        with pytest.raises(weft.Error):
+            f.reduce(y[:0])
+
+
+def test_running_combinations_into_arrays():
+    x = np.array([3, 1, 4, 1, 5])
+    y = weft.asarray(x)
+    assert weft.maximum.accumulate(y, out=y) is y and y.tolist() == [3, 3, 4, 4, 5]

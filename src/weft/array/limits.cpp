@@ -26,8 +26,8 @@ void limit_words(const std::int16_t* from, std::int16_t* to, std::int64_t n, std
 }
 
 bool is_limit(const std::optional<Scalar>& limit) {
-  return !limit || (limit->kind != Kind::complex && !limit->beyond &&
-                    !std::isnan(exponent_of(*limit)));
+  return !limit ||
+         (limit->kind != Kind::complex && !limit->beyond && !std::isnan(exponent_of(*limit)));
 }
 
 }  // namespace
