@@ -96,12 +96,16 @@ class Case:
             return self.inputs(rng, dtype)
         return [draw(rng, LAYOUTS[layout][0], dtype, *self.domain) for _ in range(self.inputs)]
 
-    def function(self, library, layout, dtype, arrays):
+    def function(self, library, layout, dtype, arrays, compiled=None):
+        """A call without arguments; `compiled`: what makes a compiled function of one of operands."""
         f = getattr(self, {"weft": "ours"}.get(library.name, library.name))
         if f is None or (dtype == "bfloat16" and library.name == "numpy"):
             return None
         view = None if callable(self.inputs) else LAYOUTS[layout][1]
         operands = [view_of(library.take(a, dtype), view) for a in arrays]
+        if compiled:
+            whole = compiled(lambda *a: f(library.module, *a))
+            return lambda: whole(*operands)
         prepared = getattr(f, "prepare", None)
         if prepared:
             return prepared(library.module, *operands)
