@@ -30,8 +30,8 @@ import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "sweep"), HERE]
-import cases
 import libraries
+from case import vary
 from libraries import libraries_for
 from recording import Record, threads_in_words
 
@@ -290,11 +290,13 @@ def main():
         global pause
         pause = 0.15
     if options.shapes is not None:
-        cases.vary(options.shapes)
+        vary(options.shapes)
+    from cases import all_cases  # their extents are those of now
+
     ours, rivals = libraries_for(options.device, options.threads)
     plan = [
         (case, layout, dtype)
-        for case in cases.all_cases()
+        for case in all_cases()
         for layout in case.layouts
         for dtype in case.dtypes
         if (not options.kinds or case.kind in options.kinds)

@@ -25,8 +25,12 @@ FUNCTIONS = {
     "frexp": lambda x, n: weft.frexp(x * 5)[0] * weft.exp2(weft.frexp(x * 5)[1].astype("float32")),
     "modf": lambda x, n: weft.modf(x * 3)[0] - weft.modf(x * 3)[1],
     "copy": lambda x, n: x.copy() + x.T.copy().T,
-    "spread": lambda x, n: weft.broadcast_to(x[:, :1], x.shape) * x + weft.broadcast_to(x[:1], x.shape),
-    "both spread": lambda x, n: weft.broadcast_to(x[:, :1], x.shape) * weft.broadcast_to(x[:1], x.shape),
+    "spread": lambda x, n: (
+        weft.broadcast_to(x[:, :1], x.shape) * x + weft.broadcast_to(x[:1], x.shape)
+    ),
+    "both spread": lambda x, n: (
+        weft.broadcast_to(x[:, :1], x.shape) * weft.broadcast_to(x[:1], x.shape)
+    ),
 }
 
 
@@ -43,7 +47,12 @@ def test_as_eager(name):
 
 def test_a_copy_is_no_view():
     x = weft.asarray(X)
-    for f in (lambda x: x.copy(), lambda x: x.T.copy(), lambda x: (x > 0).copy(), lambda x: x.clone()):
+    for f in (
+        lambda x: x.copy(),
+        lambda x: x.T.copy(),
+        lambda x: (x > 0).copy(),
+        lambda x: x.clone(),
+    ):
         out = weft.compile(f)(x)
         assert not weft.may_share_memory(out, x)
 
