@@ -16,6 +16,7 @@ from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._joined import joined as _joined
 from ._fallback import computed as _computed
+from ._pointwise import composed as _composed
 from ._torch_names import understand as _understand
 from ._namespace.common import _array, _is_tensor
 from .autograd import Function as _Function
@@ -207,8 +208,12 @@ def cross(x1, x2, /, *, axis=-1):
     if len(a) == len(b) == 2:
         return a[0] * b[1] - a[1] * b[0]
     a, b = (v if len(v) == 3 else [*v, v[0] * 0] for v in (a, b))
-    parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    return _ns.stack(parts, axis=axis)
+    return _ns.stack(list(_cross_parts(*a, *b)), axis=axis)
+
+
+@_composed
+def _cross_parts(a0, a1, a2, b0, b1, b2):
+    return a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0
 
 
 def det(x, /):
