@@ -154,9 +154,11 @@ def test_methods_of_operations(name):
         same(f.reduce(y, axis=1, where=y > 3, **more), want.reduce(x, axis=1, where=x > 3, **more))
     if name in ("add", "gcd", "bitwise_and", "bitwise_or", "logical_and"):
         same(f.reduce(y[:0]), want.reduce(x[:0]))
-    if name in ("maximum", "fmax"):
-        with pytest.raises(weft.Error):
+    if name == "fmax":
+        with pytest.raises(weft.Error, match="array.reduce.empty"):
             f.reduce(y[:0])
+        with pytest.raises(weft.Error, match="array.reduce.initial"):
+            f.reduce(y, where=y > 3)
 
 
 def test_running_combinations_into_arrays():
