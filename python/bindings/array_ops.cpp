@@ -223,6 +223,18 @@ PyObject* direct_clip(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
   });
 }
 
+/// Of two arrays of one shape.
+PyObject* direct_copyto(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    if (names || count != 2 || Py_TYPE(args[0]) != ndarray_type() ||
+        Py_TYPE(args[1]) != ndarray_type() || unwrap(args[0]).shape() != unwrap(args[1]).shape() ||
+        unwrap(args[0]).elem() != unwrap(args[1]).elem() || !unwrap(args[0]).on_host())
+      return not_plain();
+    assign(unwrap(args[0]), unwrap(args[1]));
+    return nb::none().release().ptr();
+  });
+}
+
 /// dot of vectors and matrices on the host.
 PyObject* direct_dot(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&] {
@@ -539,6 +551,7 @@ void bind_array_ops(nb::module_& m) {
                                  direct_definition("sort", direct_order<sort>),
                                  direct_definition("argsort", direct_order<argsort>),
                                  direct_definition("clip", direct_clip),
+                                 direct_definition("copyto", direct_copyto),
                                  direct_definition("count_nonzero", direct_count_nonzero),
                                  direct_definition("dot", direct_dot)};
   for (PyMethodDef& d : direct)
@@ -618,6 +631,9 @@ void bind_array_ops(nb::module_& m) {
         });
   m.def("_gcd", [](const NDArray& a, const NDArray& b) {
     return unlocked([&] { return greatest_divisors(a, b); });
+  });
+  m.def("_lcm", [](const NDArray& a, const NDArray& b) {
+    return unlocked([&] { return least_multiples(a, b); });
   });
   m.def("_histogram", [](const NDArray& x, std::int64_t bins) -> std::optional<NDArray> {
     if (x.on_host()) return unlocked([&] { return counts_of(x, bins); });

@@ -61,14 +61,15 @@ PyObject* direct_running(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
   });
 }
 
-PyObject* direct_gcd(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+template <NDArray (*f)(const NDArray&, const NDArray&)>
+PyObject* direct_divisors(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     if (names || count != 2 || !is_ndarray(args[0]) || !is_ndarray(args[1])) return not_plain();
     const NDArray &a = unwrap(args[0]), &b = unwrap(args[1]);
     if (a.elem() != b.elem() || !(a.shape() == b.shape()) || !is_integer(a.elem()) ||
         !a.on_host() || a.device() != b.device())
       return not_plain();
-    return wrap(at_once_or_unlocked(a, [&] { return greatest_divisors(a, b); }));
+    return wrap(at_once_or_unlocked(a, [&] { return f(a, b); }));
   });
 }
 
@@ -77,7 +78,8 @@ PyObject* direct_gcd(PyObject*, PyObject* const* args, Py_ssize_t count, PyObjec
 void bind_selection(nb::module_& m) {
   static PyMethodDef direct[] = {direct_definition("cummax", direct_running<true>),
                                  direct_definition("cummin", direct_running<false>),
-                                 direct_definition("gcd", direct_gcd)};
+                                 direct_definition("gcd", direct_divisors<greatest_divisors>),
+                                 direct_definition("lcm", direct_divisors<least_multiples>)};
   for (PyMethodDef& d : direct)
     m.attr((std::string("_direct_") + d.ml_name).c_str()) = direct_function(d);
   using Unlocked = nb::call_guard<nb::gil_scoped_release>;

@@ -15,8 +15,8 @@ from . import _namespace as _ns
 from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._joined import joined as _joined
-from ._pointwise import composed as _composed
 from ._fallback import computed as _computed
+from ._pointwise import composed as _composed
 from ._torch_names import understand as _understand
 from ._namespace.common import _array, _is_tensor
 from .autograd import Function as _Function

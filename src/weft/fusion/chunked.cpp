@@ -8,6 +8,7 @@
 #include "weft/array/collapse.h"
 #include "weft/array/feed.h"
 #include "weft/array/known.h"
+#include "weft/array/limits.h"
 #include "weft/array/on_device.h"
 #include "weft/devices/grid.h"
 #include "weft/elements/row_ir.h"
@@ -599,6 +600,7 @@ NDArray clipped(const NDArray& x, const std::optional<Scalar>& low,
       return out;
     }
   }
+  if (has_clipped_words(x, low, high)) return clipped_words(x, low, high);
   // Rows of 16-bit floats are rounded each.
   constexpr std::int64_t kSmall = 4096;
   if ((x.size() <= kSmall || !is_narrow_float(x.elem())) && (low || high)) {
