@@ -2,6 +2,7 @@
 #include "weft/rules/host_product.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "weft/base/integers.h"
@@ -19,9 +20,10 @@ namespace {
 
 // What a processor with vectors of 32 bytes does in a clock, and the clocks of what surrounds a
 // tile. Two multiply-adds or two loads; four clocks until a sum can be added to; a tile begins and
-// ends; an element is copied into a panel or a longer buffer, stored in a vector, stored alone.
+// ends; an element is copied into a panel or a longer buffer, stored in a vector, stored alone;
+// a line that is not next to the one before comes from the second cache.
 constexpr double kIssue = 2, kLatency = 4, kTile = 14, kPackElement = 1.2, kPadElement = 0.8,
-                 kStoreVector = 1.5, kStoreElement = 1.2;
+                 kStoreVector = 1.5, kStoreElement = 1.2, kLine = 6;
 constexpr double kFirstCache = 24576, kSecondRate = 20;  // bytes; bytes in a clock
 constexpr std::int64_t kPanelBytes = 1 << 18, kMostPanel = 4;
 
@@ -52,12 +54,21 @@ std::set<const VarNode*> asked_iterators(const BlockNode* node) {
   return out;
 }
 
-/// Whether each index is one iterator, and each iterator one index.
+/// Whether each index is one iterator or a constant, and each iterator one index.
 bool is_plain_access(const LoadNode* l) {
   std::set<const void*> seen;
   for (const Expr& e : l->indices)
-    if (!as<VarNode>(e) || !seen.insert(e.get()).second) return false;
+    if (e->kind != ExprKind::int_imm && (!as<VarNode>(e) || !seen.insert(e.get()).second))
+      return false;
   return true;
+}
+
+/// Whether an operand's lines along the terms fill the first cache evenly, and a tile's fit.
+bool odd_lines(const Nest& nest, const HostProduct& t) {
+  const NestLoop& term = nest.reduction.back();
+  return term.moves[t.operand] && term.step * nest.widest_bytes % 256 != 0 &&
+         nest.terms * std::max<std::int64_t>(t.vectors * t.lanes * nest.widest_bytes, 64) <=
+             static_cast<std::int64_t>(kFirstCache) * 4 / 3;
 }
 
 struct Costs {
@@ -83,7 +94,6 @@ struct Costs {
     const double bytes = width * nest.widest_bytes;
     double term = std::max({r * v / kIssue, (r + v) / kIssue, kLatency});
     if (terms * bytes > kFirstCache) term = std::max(term, bytes / kSecondRate);
-    if (!t.pack && column.step != 1) term += r * width * 0.5;  // a gather
     const bool last = t.column + 1 == nest.spatial.size();
     double out = tiles * (terms * (term + 0.2) + kTile);
     out += results * (last ? kStoreVector / static_cast<double>(t.lanes) : kStoreElement);
@@ -92,6 +102,7 @@ struct Costs {
     const double held = plain ? elements(t.operand)
                               : elements(t.operand) / std::max(1.0, terms / 4);
     if (t.pack) out += held * kPackElement;
+    else if (plain) out += held / width * std::max(1.0, bytes / 64) * kLine;
     if (pads) out += held * kPadElement + results * kPadElement / static_cast<double>(t.lanes);
     return out;
   }
@@ -135,16 +146,16 @@ std::optional<HostProduct> match_host_product(const Nest& nest, const TargetInfo
       if (!row.moves[1 - t.operand] || row.moves[t.operand] || row.extent < 2) continue;
       t.row = r;
       for (const auto& [most_rows, vectors] :
-           {std::pair{6, 2}, {4, 3}, {3, 4}, {11, 1}, {2, 6}, {2, 5}, {2, 4}}) {
+           {std::pair{6, 2}, {4, 3}, {3, 4}, {11, 1}, {2, 6}, {2, 5}}) {
         t.vectors = std::min<std::int64_t>(vectors, wide);
         for (std::int64_t rows = std::min<std::int64_t>(most_rows, row.extent); rows >= 2; --rows) {
           t.rows = rows;
           if (rows * t.vectors + std::min(rows, t.vectors) + 1 > registers) continue;
           t.pack = plain;
           if (t.pack || column.step == 1) consider(t, plain);
-          // Few rows: a panel would be read as often as it is written.
-          if (t.pack && column.step == 1 && costs.results / static_cast<double>(column.extent) <=
-                                                static_cast<double>(2 * rows)) {
+          // Few rows read a panel hardly more often than it is written.
+          if (t.pack && column.step == 1 && costs.results <= 8.0 * static_cast<double>(
+                                                rows * column.extent) && odd_lines(nest, t)) {
             t.pack = false;
             consider(t, plain);
           }
@@ -154,8 +165,13 @@ std::optional<HostProduct> match_host_product(const Nest& nest, const TargetInfo
   }
   if (best) {
     const std::int64_t tile = best->vectors * best->lanes * nest.widest_bytes * nest.terms;
+    const std::int64_t tiles =
+        ceil_div(nest.spatial[best->column].extent, best->vectors * best->lanes);
+    // Few tiles are one panel: the other operand is read once.
     best->panel = std::clamp<std::int64_t>(kPanelBytes / std::max<std::int64_t>(tile, 1), 1,
-                                           kMostPanel);
+                                           tiles <= 2 * kMostPanel ? tiles : kMostPanel);
+    if (!best->pack) best->panel = 1;  // rows read a tile again while the first cache holds it
+    while (tiles % best->panel) --best->panel;  // a part of a panel would ask at every tile
   }
   return best;
 }
@@ -204,6 +220,15 @@ void lay_out_results(Schedule& sch, BlockRef block, const HostProduct& tile) {
   if (same || !plain) return;
   sch.transform_layout(block, schedule::BufferChoice{"write", 0, {}},
                        schedule::IndexMap::parse(cat("lambda ", names, ": (", before, row, column, ")")));
+}
+
+/// The loop over a tile's columns as vectors that the machine has: a compiler makes other numbers of
+/// them than powers of two into longer ones.
+void vectorize_columns(Schedule& sch, const LoopRef& columns, const HostProduct& tile) {
+  if (std::has_single_bit(static_cast<std::uint64_t>(tile.vectors))) return sch.vectorize(columns);
+  const auto cut = sch.split(columns, {factor(tile.vectors), factor(tile.lanes)});
+  sch.unroll(cut[0]);
+  sch.vectorize(cut[1]);
 }
 
 /// The first loop that gives every thread something, or the longest.
@@ -276,7 +301,7 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
       inner.insert(inner.end(), all.begin() + static_cast<std::ptrdiff_t>(leading) + 2, all.end());
       inner.push_back(cut[1]);
       sch.reorder(inner);
-      sch.vectorize(cut[1]);
+      vectorize_columns(sch, cut[1], tile);
     }
   }
   sch.reverse_compute_at(store, wide[1], true);
@@ -284,12 +309,12 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
   const BlockRef init = sch.decompose_reduction(block, loops[results]);
   const std::vector<LoopRef> first = sch.get_loops(init);
   if (row.var) sch.unroll(row), sch.unroll(first[first.size() - 2]);
-  sch.vectorize(wide[2]);
-  sch.vectorize(first.back());
+  vectorize_columns(sch, wide[2], tile);
+  vectorize_columns(sch, first.back(), tile);
   // Whole results are stored in vectors where they lie so, else one by one.
   const bool last = tile.column + 1 == results;
   for (std::size_t i = outer.size() + 1; i < stored.size(); ++i) {
-    if (last && i + 1 == stored.size()) sch.vectorize(stored[i]);
+    if (last && i + 1 == stored.size()) vectorize_columns(sch, stored[i], tile);
     else sch.unroll(stored[i]);
   }
   if (nest.results > kHostParallelWork / nest.terms)
