@@ -26,6 +26,24 @@ constexpr std::int64_t kRowVectors = 4;
 constexpr std::string_view kWords[] = {"", "host_map", "host_rows", "host_tile", "host_product"};
 enum class Way { none, map, rows, tile, product };
 
+/// Results that lie side by side wherever they are read, those that are stored so first.
+std::optional<std::size_t> columns_of(const Nest& nest, const TargetInfo& machine) {
+  for (std::size_t k = nest.spatial.size(); k-- > 0;) {
+    const NestLoop& l = nest.spatial[k];
+    if (l.constant && l.extent >= host_lanes(nest, machine) && l.every && l.step == 1) return k;
+  }
+  return std::nullopt;
+}
+
+/// The sum along which elements lie side by side.
+std::optional<std::size_t> terms_of(const Nest& nest, const TargetInfo& machine) {
+  for (std::size_t k = nest.reduction.size(); k-- > 0;) {
+    const NestLoop& l = nest.reduction[k];
+    if (l.constant && l.step == 1 && l.extent >= 2 * host_lanes(nest, machine)) return k;
+  }
+  return std::nullopt;
+}
+
 /// Rules that fit, the best first.
 std::vector<Way> ways_of(const Nest& nest, const TargetInfo& machine) {
   if (nest.mixed || nest.node->writes.size() != 1) return {};
@@ -42,9 +60,8 @@ std::vector<Way> ways_of(const Nest& nest, const TargetInfo& machine) {
   if (!pattern || pattern->updates.size() != 1) return {};
   std::vector<Way> out;
   if (match_host_product(nest, machine)) out.push_back(Way::product);
-  const NestLoop& term = nest.reduction.back();
-  if (along && last->every && last->step == 1) out.push_back(Way::tile);
-  if (term.constant && term.step == 1 && term.extent >= 2 * lanes) out.push_back(Way::rows);
+  if (columns_of(nest, machine)) out.push_back(Way::tile);
+  if (terms_of(nest, machine)) out.push_back(Way::rows);
   return out;
 }
 
@@ -53,8 +70,62 @@ void schedule_map(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   const std::int64_t lanes = machine.limit(limits::kVectorBytes, 16) / nest.widest_bytes;
   const NestLoop& last = nest.spatial.back();
   const std::int64_t wide = lanes * std::clamp<std::int64_t>(last.extent / lanes, 1, kRowVectors);
-  sch.vectorize(last.extent == wide ? last.loop
-                                    : sch.split(last.loop, {std::nullopt, factor(wide)})[1]);
+  if (last.extent == wide) return sch.vectorize(last.loop);
+  // The last vector repeats elements of the one before it, unless that hides from readers what is
+  // written.
+  const auto cut = [&](Schedule& s, const char* tail) {
+    return s.split(last.loop, {std::nullopt, factor(wide)}, true, false, tail)[1];
+  };
+  const bool repeats = last.extent % wide && sch.get_consumers(nest.block).empty() && attempt([&] {
+    Schedule trial = sch;
+    trial.vectorize(cut(trial, "shift_inwards"));
+  });
+  sch.vectorize(cut(sch, repeats ? "shift_inwards" : "guard"));
+}
+
+/// Whether a block calls functions of numbers, which vectors of the compiler's own do not have.
+bool calls_functions(const BlockNode* node) {
+  bool found = false;
+  for_each_expr(node->body, [&](const Expr& e) {
+    const auto* c = as<CallNode>(e);
+    found = found || (c && c->op != "if_then_else" && c->op != "likely" && c->dtype.is_float());
+  });
+  return found;
+}
+
+/// Whether a block reads each element of a buffer where it writes its own, one for one.
+bool reads_in_place(const BlockNode* node, const BufferNode* buffer) {
+  bool in_place = true;
+  for_each_expr(node->body, [&](const Expr& e) {
+    const auto* l = as<LoadNode>(e);
+    if (!l || l->buffer.get() != buffer) return;
+    in_place = in_place && l->indices.size() == node->iters.size();
+    for (std::size_t i = 0; in_place && i < l->indices.size(); ++i)
+      in_place = l->indices[i].get() == node->iters[i].var.get() ||
+                 (l->indices[i]->kind == ExprKind::int_imm &&
+                  is_const_int_value(node->iters[i].dom.extent, 1));
+  });
+  return in_place;
+}
+
+/// Stages of a chain become one: an element-wise block that others read in place, where that
+/// computes no function twice. Whether any did.
+bool join_maps(Schedule& sch, const BlockRef& root) {
+  bool joined = false;
+  std::vector<BlockRef> blocks = sch.get_child_blocks(root);
+  for (auto b = blocks.rbegin(); b != blocks.rend(); ++b) {
+    const BlockNode* node = schedule::find_block(sch.mod(), *b)->realize()->block.get();
+    const std::vector<BlockRef> consumers = sch.get_consumers(*b);
+    if (node->init || node->writes.size() != 1 || consumers.empty() ||
+        (consumers.size() > 1 && calls_functions(node)))
+      continue;
+    const bool fit = std::all_of(consumers.begin(), consumers.end(), [&](const BlockRef& c) {
+      const BlockNode* reader = schedule::find_block(sch.mod(), c)->realize()->block.get();
+      return !reader->init && reads_in_place(reader, node->writes[0].buffer.get());
+    });
+    if (fit && attempt([&] { sch.compute_inline(*b); })) joined = true;
+  }
+  return joined;
 }
 
 /// Joins `width` partial results of a block pairwise: vectors of half the width each time, where
@@ -82,11 +153,13 @@ void schedule_half(Schedule& sch, const BlockRef& half) {
 /// Partial sums in the lanes of some vectors, which are joined when the row has ended.
 void schedule_rows(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   const BlockRef block = nest.block;
-  const LoopRef k = nest.reduction.back().loop;
+  const std::size_t which = *terms_of(nest, machine);
+  const NestLoop& terms = nest.reduction[which];
+  const LoopRef k = terms.loop;
   const std::int64_t lanes = host_lanes(nest, machine);
   const std::int64_t wide =
-      lanes * std::clamp<std::int64_t>(nest.reduction.back().extent / (2 * lanes), 1, kRowVectors);
-  if (nest.reduction.back().extent % wide) sch.pad_reduction(k, wide);
+      lanes * std::clamp<std::int64_t>(terms.extent / (2 * lanes), 1, kRowVectors);
+  if (terms.extent % wide) sch.pad_reduction(k, wide);
   const LoopRef lane = sch.split(k, {std::nullopt, factor(wide)})[1];
   const BlockRef partial = sch.rfactor(lane, 0);
   const std::vector<BlockRef> halves = halves_of(sch, block, wide);
@@ -102,6 +175,8 @@ void schedule_rows(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   const std::vector<LoopRef> all = sch.get_loops(partial);
   const LoopRef vector = all[spatial.size()];
   std::vector<LoopRef> order = steps;
+  std::rotate(order.begin() + static_cast<std::ptrdiff_t>(which),
+              order.begin() + static_cast<std::ptrdiff_t>(which) + 1, order.end());
   order.push_back(vector);
   sch.reorder(order);
   const BlockRef init = sch.decompose_reduction(partial, order[0]);
@@ -113,20 +188,34 @@ void schedule_rows(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
 /// A few vectors of results stay in registers while the terms pass.
 void schedule_tile(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   const BlockRef block = nest.block;
-  const std::size_t last = nest.spatial.size() - 1;
-  const std::int64_t lanes = host_lanes(nest, machine), extent = nest.spatial[last].extent;
-  const std::int64_t columns = lanes * std::clamp<std::int64_t>(extent / lanes, 1, kRowVectors);
+  const std::size_t results = nest.spatial.size(), column = *columns_of(nest, machine);
+  const std::int64_t lanes = host_lanes(nest, machine), extent = nest.spatial[column].extent;
+  const std::int64_t width = lanes * std::clamp<std::int64_t>(extent / lanes, 1, kRowVectors);
   const BlockRef store = sch.cache_write(block, 0, "local");
+  lay_out_results(sch, block, column, column);
   const std::vector<LoopRef> loops = sch.get_loops(block);
-  const auto wide = sch.split(loops[last], {std::nullopt, factor(columns)});
-  std::vector<LoopRef> order(loops.begin() + static_cast<std::ptrdiff_t>(last) + 1, loops.end());
-  const LoopRef first_term = order[0];
+  // Lanes beyond the end add zeros that nobody stores.
+  const bool whole = extent % width == 0 || !attempt([&] {
+    Schedule trial = sch;
+    trial.split(loops[column], {std::nullopt, factor(width)}, true, false, "round_up");
+  });
+  const auto wide = sch.split(loops[column], {std::nullopt, factor(width)}, true, false,
+                              whole ? "guard" : "round_up");
+  std::vector<LoopRef> order;
+  for (std::size_t i = 0; i < results; ++i)
+    if (i != column) order.push_back(loops[i]);
+  order.push_back(wide[0]);
+  order.insert(order.end(), loops.begin() + static_cast<std::ptrdiff_t>(results), loops.end());
   order.push_back(wide[1]);
   sch.reorder(order);
   sch.reverse_compute_at(store, wide[0], true);
-  const BlockRef init = sch.decompose_reduction(block, first_term);
-  for (const BlockRef& b : {block, store, init}) sch.vectorize(sch.get_loops(b).back());
-  if (nest.results > kHostParallelWork / nest.terms) sch.parallel(last ? loops[0] : wide[0]);
+  const BlockRef init = sch.decompose_reduction(block, loops[results]);
+  for (const BlockRef& b : {block, init}) sch.vectorize(sch.get_loops(b).back());
+  const std::vector<LoopRef> stored = sch.get_loops(store);
+  if (column + 1 == results) sch.vectorize(stored.back());
+  else
+    for (std::size_t i = results; i < stored.size(); ++i) sch.unroll(stored[i]);
+  if (nest.results > kHostParallelWork / nest.terms) sch.parallel(order[0]);
 }
 
 bool schedule_nest(Schedule& sch, BlockRef block, const TargetInfo& machine, const Sizes& sizes,
@@ -155,6 +244,7 @@ bool schedule_nest(Schedule& sch, BlockRef block, const TargetInfo& machine, con
     sch = before;
     refused += cat("; ", word, " was refused: ", why);
   }
+  if (!refused.empty()) applied->push_back(cat(name, ": none", refused));
   return false;
 }
 
@@ -189,12 +279,15 @@ PrimFunc schedule_for_host(const PrimFunc& f, const TargetInfo& machine) {
   const Sizes sizes = sizes_of(f);
   std::vector<std::string> applied;
   const BlockRef root = sch.get_block(as<BlockRealizeNode>(f->body)->block->name);
+  const bool joined = join_maps(sch, root);
   const std::vector<BlockRef> blocks = sch.get_child_blocks(root);
-  const bool reduces = std::any_of(blocks.begin(), blocks.end(), [&](BlockRef b) {
-    return !read_nest(sch, b, sizes).reduction.empty();
+  const bool scheduled = std::any_of(blocks.begin(), blocks.end(), [&](BlockRef b) {
+    const Nest nest = read_nest(sch, b, sizes);
+    return !nest.reduction.empty() || calls_functions(nest.node);
   });
-  if (!reduces) return f;
-  for (const BlockRef& b : blocks) schedule_nest(sch, b, machine, sizes, &applied);
+  if (joined) applied.push_back("stages of maps were joined");
+  if (scheduled)
+    for (const BlockRef& b : blocks) schedule_nest(sch, b, machine, sizes, &applied);
   if (applied.empty()) return f;
   auto out = edit(sch.func());
   out->attrs = with_annotation(out->attrs, kAppliedRules, join(applied, "; "));

@@ -110,6 +110,28 @@ struct Costs {
 
 }  // namespace
 
+void lay_out_results(Schedule& sch, BlockRef block, std::size_t row, std::size_t column) {
+  const BlockNode* node = node_of(sch, block);
+  const auto pattern = match_reduction(node);
+  std::string names, before, rows, columns;
+  bool plain = true, same = true;
+  const Exprs& indices = pattern->updates[0]->indices;
+  for (std::size_t d = 0; d < indices.size(); ++d) {
+    names += cat(d ? ", d" : "d", d);
+    const auto is = [&](std::size_t iter) {
+      return indices[d].get() == node->iters[iter].var.get();
+    };
+    plain = plain && (as<VarNode>(indices[d]) || indices[d]->kind == ExprKind::int_imm);
+    const std::size_t from_end = indices.size() - d;
+    if (is(column)) columns = cat("d", d), same = same && from_end == 1;
+    else if (row != column && is(row)) rows = cat("d", d, ", "), same = same && from_end == 2;
+    else before += cat("d", d, ", ");
+  }
+  if (same || !plain) return;
+  sch.transform_layout(block, schedule::BufferChoice{"write", 0, {}},
+                       schedule::IndexMap::parse(cat("lambda ", names, ": (", before, rows, columns, ")")));
+}
+
 std::int64_t host_lanes(const Nest& nest, const TargetInfo& machine) {
   const int written = nest.node->writes[0].buffer->dtype.total_bytes();
   return machine.limit(limits::kVectorBytes, 16) / std::max(nest.widest_bytes, written);
@@ -199,29 +221,6 @@ BlockRef pack_operand(Schedule& sch, const Nest& nest, const HostProduct& tile) 
                                     inside, column, " % ", columns, ")")));
 }
 
-/// Puts the rows and columns of the tile's results last, so that a row is a vector.
-void lay_out_results(Schedule& sch, BlockRef block, const HostProduct& tile) {
-  const BlockNode* node = node_of(sch, block);
-  const auto pattern = match_reduction(node);
-  std::string names, before, row, column;
-  bool plain = true, same = true;
-  const Exprs& indices = pattern->updates[0]->indices;
-  for (std::size_t d = 0; d < indices.size(); ++d) {
-    names += cat(d ? ", d" : "d", d);
-    const auto is = [&](std::size_t iter) {
-      return indices[d].get() == node->iters[iter].var.get();
-    };
-    plain = plain && as<VarNode>(indices[d]);
-    const std::size_t from_end = indices.size() - d;
-    if (is(tile.column)) column = cat("d", d), same = same && from_end == 1;
-    else if (tile.row != tile.column && is(tile.row)) row = cat("d", d, ", "), same = same && from_end == 2;
-    else before += cat("d", d, ", ");
-  }
-  if (same || !plain) return;
-  sch.transform_layout(block, schedule::BufferChoice{"write", 0, {}},
-                       schedule::IndexMap::parse(cat("lambda ", names, ": (", before, row, column, ")")));
-}
-
 /// The loop over a tile's columns as vectors that the machine has: a compiler makes other numbers of
 /// them than powers of two into longer ones.
 void vectorize_columns(Schedule& sch, const LoopRef& columns, const HostProduct& tile) {
@@ -267,7 +266,7 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
     now.node = node_of(sch, block);
     packed = pack_operand(sch, now, tile);
   }
-  lay_out_results(sch, block, tile);
+  lay_out_results(sch, block, tile.row, tile.column);
   const std::vector<LoopRef> loops = sch.get_loops(block);
   const auto wide =
       sch.split(loops[tile.column], {std::nullopt, factor(tile.panel), factor(columns)});

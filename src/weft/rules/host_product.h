@@ -19,6 +19,9 @@ struct HostProduct {
   double cycles = 0;                     // expected, of the whole nest
 };
 
+/// Puts rows and columns of a block's results last in their buffer, so that a row is a vector; equal
+/// ones: there are no rows.
+void lay_out_results(Schedule& sch, BlockRef block, std::size_t row, std::size_t column);
 /// Elements of a vector of the widest type that a block reads or writes.
 std::int64_t host_lanes(const Nest& nest, const TargetInfo& machine);
 /// The tile of least expected time, or nothing where elements are not shared in this way.
