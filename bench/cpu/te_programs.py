@@ -43,7 +43,11 @@ def _padded(x, shape, before, inside, name="P"):
         for a, b, e, n in zip(at, before, inside, shape):
             for c in [a >= 0] * (b > 0) + [a < e] * (n > b + e):
                 holds = c if holds is None else te.all(holds, c)
-        return x[tuple(at)] if holds is None else te.if_then_else(holds, x[tuple(at)], te.const(0, x.dtype))
+        return (
+            x[tuple(at)]
+            if holds is None
+            else te.if_then_else(holds, x[tuple(at)], te.const(0, x.dtype))
+        )
 
     return te.compute(shape, value, name=name)
 
@@ -61,8 +65,15 @@ def convolution(rng, layout="nchw", kind="plain", dtype="float32", pad=None):
     step = rng.choice([2, 2, 3]) if kind == "step" else 1
     dilation = rng.choice([2, 3]) if kind == "dilated" else 1
     pad = rng.choice([None, "stage", "condition"]) if pad is None else pad
-    ph, pw = ((kh - 1) * dilation // 2, (kw - 1) * dilation // 2) if pad not in (None, "none") else (0, 0)
-    ih, iw = (h - 1) * step + (kh - 1) * dilation + 1 - 2 * ph, (w - 1) * step + (kw - 1) * dilation + 1 - 2 * pw
+    ph, pw = (
+        ((kh - 1) * dilation // 2, (kw - 1) * dilation // 2)
+        if pad not in (None, "none")
+        else (0, 0)
+    )
+    ih, iw = (
+        (h - 1) * step + (kh - 1) * dilation + 1 - 2 * ph,
+        (w - 1) * step + (kw - 1) * dilation + 1 - 2 * pw,
+    )
     sums = "int32" if dtype == "int8" else dtype
     cg, og = ci // groups, co // groups
     nchw = layout == "nchw"
@@ -84,14 +95,21 @@ def convolution(rng, layout="nchw", kind="plain", dtype="float32", pad=None):
         b, o, i, j = index if nchw else (index[0], index[3], index[1], index[2])
         channel = o if kind == "depthwise" else c if groups == 1 else o // og * cg + c
         y, z = i * step + p * dilation, j * step + q * dilation
-        weight = wt[(o, 0 if kind == "depthwise" else c, p, q)] if nchw else wt[(p, q, 0 if kind == "depthwise" else c, o)]
+        weight = (
+            wt[(o, 0 if kind == "depthwise" else c, p, q)]
+            if nchw
+            else wt[(p, q, 0 if kind == "depthwise" else c, o)]
+        )
         if pad == "condition" and ph + pw:
             y, z = y - ph, z - pw
             inside = te.all(y >= 0, y < ih, z >= 0, z < iw)
             element = te.if_then_else(inside, image[at(b, channel, y, z)], te.const(0, dtype))
         else:
             element = image[at(b, channel, y, z)]
-        return _sum(wide(element) * wide(weight), [p, q] if kind == "depthwise" else [c, p, q] if nchw else [p, q, c])
+        return _sum(
+            wide(element) * wide(weight),
+            [p, q] if kind == "depthwise" else [c, p, q] if nchw else [p, q, c],
+        )
 
     y = te.compute(at(n, co, h, w), value, name="Y")
 
@@ -108,7 +126,12 @@ def convolution(rng, layout="nchw", kind="plain", dtype="float32", pad=None):
 def transposed(rng):
     """A transposed convolution: zeros between the elements, then a convolution of the turned window."""
     n, ci, co = 1, rng.choice([16, 24, 33]), rng.choice([8, 17, 32])
-    h, w, k, step = rng.choice([9, 14, 20]), rng.choice([11, 14, 28]), rng.choice([2, 3, 4]), rng.choice([2, 3])
+    h, w, k, step = (
+        rng.choice([9, 14, 20]),
+        rng.choice([11, 14, 28]),
+        rng.choice([2, 3, 4]),
+        rng.choice([2, 3]),
+    )
     x, wt = te.placeholder((n, ci, h, w), name="X"), te.placeholder((ci, co, k, k), name="W")
     oh, ow = (h - 1) * step + k, (w - 1) * step + k
     gap = te.compute(
@@ -129,7 +152,9 @@ def convolution1(rng):
     n, ci, co, length, k = rng.choice([1, 4]), rng.choice([5, 40]), rng.choice([12, 35]), rng.choice([99, 500]), rng.choice([3, 9, 15])  # fmt: skip
     x, wt = te.placeholder((n, ci, length + k - 1), name="X"), te.placeholder((co, ci, k), name="W")
     c, p = _axes(c=ci, p=k)
-    y = te.compute((n, co, length), lambda b, o, i: _sum(x[b, c, i + p] * wt[o, c, p], [c, p]), name="Y")
+    y = te.compute(
+        (n, co, length), lambda b, o, i: _sum(x[b, c, i + p] * wt[o, c, p], [c, p]), name="Y"
+    )
     return f"one axis {n}x{ci}>{co} {length}, {k}", [x, wt, y], F.conv1d
 
 
@@ -150,10 +175,16 @@ def chain(rng, form):
         a = te.compute((n, m), lambda i, j: x[i, j] * y[i, j] + 1.0, name="A")
         b = te.compute((n, m), lambda i, j: te.tanh(a[i, j]), name="B")
         z = te.compute((n, m), lambda i, j: b[i, j] * b[i, j] + b[i, j] * x[i, j], name="Z")
-        return f"chain tanh {n}x{m}", [x, y, z], lambda x, y: torch.tanh(x * y + 1) ** 2 + torch.tanh(x * y + 1) * x
+        return (
+            f"chain tanh {n}x{m}",
+            [x, y, z],
+            lambda x, y: torch.tanh(x * y + 1) ** 2 + torch.tanh(x * y + 1) * x,
+        )
     if form == "gelu":
         a = te.compute((n, m), lambda i, j: x[i, j] + v[j], name="A")
-        b = te.compute((n, m), lambda i, j: a[i, j] * a[i, j] * a[i, j] * 0.044715 + a[i, j], name="B")
+        b = te.compute(
+            (n, m), lambda i, j: a[i, j] * a[i, j] * a[i, j] * 0.044715 + a[i, j], name="B"
+        )
         c = te.compute((n, m), lambda i, j: te.tanh(b[i, j] * 0.7978845608) + 1.0, name="C")
         z = te.compute((n, m), lambda i, j: c[i, j] * a[i, j] * 0.5, name="Z")
 
@@ -196,7 +227,11 @@ def reduction(rng, form):
     mean = te.compute((a, b), lambda i, j: _sum(x[i, j, t], t), name="M")
     t2 = te.reduce_axis((0, c), name="t2")
     var = te.compute((a, b), lambda i, j: _sum((x[i, j, t2] - mean[i, j] / c) * (x[i, j, t2] - mean[i, j] / c), t2), name="S")  # fmt: skip
-    z = te.compute((a, b, c), lambda i, j, k: (x[i, j, k] - mean[i, j] / c) / te.sqrt(var[i, j] / c + 1e-5), name="Z")
+    z = te.compute(
+        (a, b, c),
+        lambda i, j, k: (x[i, j, k] - mean[i, j] / c) / te.sqrt(var[i, j] / c + 1e-5),
+        name="Z",
+    )
     return f"norm {a}x{b}x{c}", [x, z], lambda x: F.layer_norm(x, (c,))
 
 
@@ -215,11 +250,29 @@ def product(rng, form, dtype="float32"):
     if form == "batched, right turned":
         return make((b, m, k), (b, n, k), (b, m, n), lambda x, y, h, i, j: _sum(x[h, i, r] * y[h, j, r], r), lambda x, y: x @ y.mT)  # fmt: skip
     if form == "left turned":
-        return make((k, m), (k, n), (m, n), lambda x, y, i, j: _sum(x[r, i] * y[r, j], r), lambda x, y: x.T @ y)
+        return make(
+            (k, m),
+            (k, n),
+            (m, n),
+            lambda x, y, i, j: _sum(x[r, i] * y[r, j], r),
+            lambda x, y: x.T @ y,
+        )
     if form == "both turned":
-        return make((k, m), (n, k), (m, n), lambda x, y, i, j: _sum(x[r, i] * y[j, r], r), lambda x, y: (y @ x).T)
+        return make(
+            (k, m),
+            (n, k),
+            (m, n),
+            lambda x, y, i, j: _sum(x[r, i] * y[j, r], r),
+            lambda x, y: (y @ x).T,
+        )
     if form == "result turned":
-        return make((m, k), (k, n), (n, m), lambda x, y, j, i: _sum(x[i, r] * y[r, j], r), lambda x, y: (x @ y).T)
+        return make(
+            (m, k),
+            (k, n),
+            (n, m),
+            lambda x, y, j, i: _sum(x[i, r] * y[r, j], r),
+            lambda x, y: (x @ y).T,
+        )
     if form == "heads":  # einsum bqhd,bkhd->bhqk
         h, d = rng.choice([2, 4]), rng.choice([24, 64])
         t = te.reduce_axis((0, d), name="t")
@@ -230,15 +283,21 @@ def product(rng, form, dtype="float32"):
     if form == "row":
         return make((1, k * 9), (k * 9, n * 3), (1, n * 3), lambda x, y, i, j: _sum(x[i, t9] * y[t9, j], t9), torch.matmul) if (t9 := te.reduce_axis((0, k * 9), name="t")) is not None else None  # fmt: skip
     assert form == "few columns"
-    return make((m * 9, k), (k, 5), (m * 9, 5), lambda x, y, i, j: _sum(x[i, r] * y[r, j], r), torch.matmul)
+    return make(
+        (m * 9, k), (k, 5), (m * 9, 5), lambda x, y, i, j: _sum(x[i, r] * y[r, j], r), torch.matmul
+    )
 
 
 def stencil(rng, form):
     n, m = rng.choice([250, 511, 1000]), rng.choice([300, 511, 999])
     if form == "blur":
         x = te.placeholder((n + 2, m + 2), name="X")
-        a = te.compute((n + 2, m), lambda i, j: (x[i, j] + x[i, j + 1] * 2.0 + x[i, j + 2]) * 0.25, name="A")
-        z = te.compute((n, m), lambda i, j: (a[i, j] + a[i + 1, j] * 2.0 + a[i + 2, j]) * 0.25, name="Z")
+        a = te.compute(
+            (n + 2, m), lambda i, j: (x[i, j] + x[i, j + 1] * 2.0 + x[i, j + 2]) * 0.25, name="A"
+        )
+        z = te.compute(
+            (n, m), lambda i, j: (a[i, j] + a[i + 1, j] * 2.0 + a[i + 2, j]) * 0.25, name="Z"
+        )
 
         def blur(x):
             a = (x[:, :-2] + x[:, 1:-1] * 2 + x[:, 2:]) * 0.25
@@ -255,7 +314,10 @@ def stencil(rng, form):
         z = te.compute((n, m), star(a), name="Z")
 
         def once(a):
-            return a[1:-1, 1:-1] * 0.5 + (a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:]) * 0.125
+            return (
+                a[1:-1, 1:-1] * 0.5
+                + (a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:]) * 0.125
+            )
 
         return f"two steps of a star {n}x{m}", [x, z], lambda x: once(once(x))
     if form == "sharpen":  # two stages, the first image used in the last
@@ -263,7 +325,11 @@ def stencil(rng, form):
         p, q = _axes(p=3, q=3)
         a = te.compute((n, m), lambda i, j: _sum(x[i + p, j + q], [p, q]), name="A")
         z = te.compute((n, m), lambda i, j: x[i + 1, j + 1] * 2.0 - a[i, j] * (1 / 9), name="Z")
-        return f"sharpened {n}x{m}", [x, z], lambda x: x[1:-1, 1:-1] * 2 - F.avg_pool2d(x[None, None], 3, 1)[0, 0]
+        return (
+            f"sharpened {n}x{m}",
+            [x, z],
+            lambda x: x[1:-1, 1:-1] * 2 - F.avg_pool2d(x[None, None], 3, 1)[0, 0],
+        )
     d = rng.choice([10, 31])
     x = te.placeholder((d + 2, 102, m + 2), name="X")
     z = te.compute((d, 100, m), lambda a, i, j: x[a + 1, i + 1, j + 1] * 0.4 + (x[a, i + 1, j + 1] + x[a + 2, i + 1, j + 1] + x[a + 1, i, j + 1] + x[a + 1, i + 2, j + 1] + x[a + 1, i + 1, j] + x[a + 1, i + 1, j + 2]) * 0.1, name="Z")  # fmt: skip
@@ -283,9 +349,17 @@ def pooling(rng, form):
     p, q = _axes(p=k, q=k)
     if form == "max":
         z = te.compute((n, c, h, w), lambda b, o, i, j: te.max(x[b, o, i * step + p, j * step + q], axis=[p, q]), name="Z")  # fmt: skip
-        return f"largest of windows {n}x{c} {h}x{w}, {k} step {step}", [x, z], lambda x: F.max_pool2d(x, k, step)
+        return (
+            f"largest of windows {n}x{c} {h}x{w}, {k} step {step}",
+            [x, z],
+            lambda x: F.max_pool2d(x, k, step),
+        )
     z = te.compute((n, c, h, w), lambda b, o, i, j: _sum(x[b, o, i * step + p, j * step + q] * (1 / k / k), [p, q]), name="Z")  # fmt: skip
-    return f"mean of windows {n}x{c} {h}x{w}, {k} step {step}", [x, z], lambda x: F.avg_pool2d(x, k, step)
+    return (
+        f"mean of windows {n}x{c} {h}x{w}, {k} step {step}",
+        [x, z],
+        lambda x: F.avg_pool2d(x, k, step),
+    )
 
 
 def layers(rng):
@@ -294,9 +368,15 @@ def layers(rng):
     x, b = te.placeholder((1, c, h + 2, w + 2), name="X"), te.placeholder((d,), name="B")
     w1, w2 = te.placeholder((d, c, 3, 3), name="U"), te.placeholder((e, d, 1, 1), name="V")
     (r, p, q), (s,) = _axes(r=c, p=3, q=3), _axes(s=d)
-    y = te.compute((1, d, h, w), lambda n, o, i, j: _sum(x[n, r, i + p, j + q] * w1[o, r, p, q], [r, p, q]), name="Y")
+    y = te.compute(
+        (1, d, h, w),
+        lambda n, o, i, j: _sum(x[n, r, i + p, j + q] * w1[o, r, p, q], [r, p, q]),
+        name="Y",
+    )
     a = te.compute((1, d, h, w), lambda n, o, i, j: te.max(y[n, o, i, j] + b[o], 0.0), name="A")
-    z = te.compute((1, e, h, w), lambda n, o, i, j: _sum(a[n, s, i, j] * w2[o, s, 0, 0], s), name="Z")
+    z = te.compute(
+        (1, e, h, w), lambda n, o, i, j: _sum(a[n, s, i, j] * w2[o, s, 0, 0], s), name="Z"
+    )
     return f"two layers {c}>{d}>{e} {h}x{w}", [x, b, w1, w2, z], lambda x, b, u, v: F.conv2d(F.conv2d(x, u, b).relu(), v)  # fmt: skip
 
 
@@ -306,12 +386,19 @@ def drawn(seed):
     for kind in ("plain", "plain", "step", "dilated", "groups", "depthwise", "one"):
         for layout in ("nchw", "nhwc"):
             yield convolution(rng, layout, kind, pad="none" if kind == "one" else None)
-    for layout, dtype in (("nchw", "float64"), ("nhwc", "int32"), ("nchw", "int8"), ("nhwc", "int8")):
+    for layout, dtype in (
+        ("nchw", "float64"),
+        ("nhwc", "int32"),
+        ("nchw", "int8"),
+        ("nhwc", "int8"),
+    ):
         yield convolution(rng, layout, "plain", dtype, pad=rng.choice(["none", "stage"]))
     yield convolution(rng, "nchw", "plain", pad="condition")
     yield from (transposed(rng), convolution1(rng), convolution3(rng), layers(rng))
     yield from (chain(rng, form) for form in ("tanh", "gelu", "swish", "expression"))
-    yield from (reduction(rng, form) for form in ("first", "middle", "outer", "turned", "all", "norm"))
+    yield from (
+        reduction(rng, form) for form in ("first", "middle", "outer", "turned", "all", "norm")
+    )
     for form in ("batched", "batched, right turned", "left turned", "both turned", "result turned", "heads", "two sums", "row", "few columns"):  # fmt: skip
         yield product(rng, form)
     yield product(rng, "left turned", "float64")
@@ -372,17 +459,27 @@ def main():
             continue
         arrays = list(inputs(tensors, np.random.default_rng(at)))
         want, program = wanted(arrays, reference), te.create_prim_func(tensors)
-        limit = 1e-11 if tensors[-1].dtype == "float64" else 0 if "int" in str(tensors[-1].dtype) else 1e-5
+        limit = (
+            1e-11
+            if tensors[-1].dtype == "float64"
+            else 0
+            if "int" in str(tensors[-1].dtype)
+            else 1e-5
+        )
         programs = [program]
         if args.trials:
             with tempfile.TemporaryDirectory() as folder:
                 path = pathlib.Path(folder) / "tune.db"
-                programs.append(weft.tune(program, trials=args.trials, database=path, progress=False))
+                programs.append(
+                    weft.tune(program, trials=args.trials, database=path, progress=False)
+                )
         calls, wrong, notes = [], "", ""
         for each in programs:
             built = weft.build(each, target="cpu", tuned=False)
             notes = notes or " ".join(built.notes)
-            mine = [weft.asarray(a) for a in arrays] + [weft.zeros(want.shape, dtype=str(tensors[-1].dtype))]
+            mine = [weft.asarray(a) for a in arrays] + [
+                weft.zeros(want.shape, dtype=str(tensors[-1].dtype))
+            ]
             built["main"](*mine)
             off = difference(mine[-1].numpy(), want)
             wrong += f" WRONG by {off:.1e}" * (not off <= limit)
@@ -395,7 +492,12 @@ def main():
         ratio = times[0] / min(times)
         ratios.append(ratio)
         print(f"{name:88s} default {times[0] * 1e6:9.1f} µs" + f", tuned {times[1] * 1e6:9.1f}" * (len(times) > 2) + f", torch {times[-1] * 1e6:9.1f}: {ratio:6.2f}{' >' * (ratio > 1.5)}{wrong} [{notes.partition('applied (')[2].rstrip(')')[:140]}]", flush=True)  # fmt: skip
-        record.row("drawn", name, times[0], {"torch": times[-1], **({"tuned": times[1]} if len(times) > 2 else {})})
+        record.row(
+            "drawn",
+            name,
+            times[0],
+            {"torch": times[-1], **({"tuned": times[1]} if len(times) > 2 else {})},
+        )
     print(f"{len(ratios)} programs, default beside the best: geometric mean {statistics.geometric_mean(ratios):.2f}, most {max(ratios):.2f}, above 1.5: {sum(r > 1.5 for r in ratios)}")  # fmt: skip
 
 

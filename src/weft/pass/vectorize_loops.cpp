@@ -37,6 +37,12 @@ class Masked final : public Rewriter {
     const Intrinsic* row = c ? find_intrinsic(c->op) : nullptr;
     if (c && (!row || row->effect != IntrinsicEffect::pure))
       throw Obstacle{"a lazy condition differs between lanes"};
+    const auto* all = as<BroadcastNode>(e);
+    if (const auto* l = as<LoadNode>(all ? all->value : e);
+        l && l->indices[0]->dtype.is_scalar() && l->dtype.is_scalar()) {
+      const Expr at = broadcast(l->indices[0], mask_->dtype.lanes);
+      return load(l->buffer, {select(mask_, at, make_zero_of(at))});
+    }
     return Rewriter::rewrite(e);
   }
 
@@ -50,11 +56,13 @@ class Masked final : public Rewriter {
       const DType type = e->dtype;
       return call("masked_load", {e, mask_, broadcast(make_zero(type.element()), type.lanes)});
     }
-    const int lanes = at->dtype.lanes;
-    return load(l->buffer, {select(mask_, rewrite(at), broadcast(make_zero(at->dtype.element()), lanes))});
+    return load(l->buffer, {select(mask_, rewrite(at), make_zero_of(at))});
   }
 
  private:
+  static Expr make_zero_of(const Expr& lanes) {
+    return broadcast(make_zero(lanes->dtype.element()), lanes->dtype.lanes);
+  }
   const Expr& mask_;
 };
 
@@ -187,7 +195,8 @@ class Lanes {
         return select(condition, widen(a, lanes_), widen(b, lanes_));
       if (!masks_) throw Obstacle{"a lazy condition differs between lanes"};
       const Expr otherwise = is_pure(b) ? b : Masked(logical_not(condition)).rewrite(b);
-      return select(condition, widen(Masked(condition).rewrite(a), lanes_), widen(otherwise, lanes_));
+      return select(condition, widen(Masked(condition).rewrite(a), lanes_),
+                    widen(otherwise, lanes_));
     }
     bool simple = row && row->effect == IntrinsicEffect::pure &&
                   (row->type != IntrinsicType::special || c->op == "fma" || c->op == "likely" ||

@@ -23,6 +23,12 @@ namespace {
 // Vectors of partial sums of a row: as many additions are in flight as a unit of four cycles takes.
 constexpr std::int64_t kRowVectors = 4;
 
+/// So many vectors side by side: a compiler makes a power of two of other numbers.
+std::int64_t vectors_of(std::int64_t most) {
+  return static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::clamp<std::int64_t>(most, 1, kRowVectors))));
+}
+
 constexpr std::string_view kWords[] = {"", "host_map", "host_rows", "host_tile", "host_product"};
 enum class Way { none, map, rows, tile, product };
 
@@ -69,7 +75,7 @@ std::vector<Way> ways_of(const Nest& nest, const TargetInfo& machine) {
 void schedule_map(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   const std::int64_t lanes = machine.limit(limits::kVectorBytes, 16) / nest.widest_bytes;
   const NestLoop& last = nest.spatial.back();
-  const std::int64_t wide = lanes * std::clamp<std::int64_t>(last.extent / lanes, 1, kRowVectors);
+  const std::int64_t wide = lanes * vectors_of(last.extent / lanes);
   if (last.extent == wide) return sch.vectorize(last.loop);
   // The last vector repeats elements of the one before it, unless that hides from readers what is
   // written.
@@ -77,9 +83,9 @@ void schedule_map(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
     return s.split(last.loop, {std::nullopt, factor(wide)}, true, false, tail)[1];
   };
   const bool repeats = last.extent % wide && sch.get_consumers(nest.block).empty() && attempt([&] {
-    Schedule trial = sch;
-    trial.vectorize(cut(trial, "shift_inwards"));
-  });
+                         Schedule trial = sch;
+                         trial.vectorize(cut(trial, "shift_inwards"));
+                       });
   sch.vectorize(cut(sch, repeats ? "shift_inwards" : "guard"));
 }
 
@@ -153,13 +159,26 @@ void schedule_half(Schedule& sch, const BlockRef& half) {
 /// Partial sums in the lanes of some vectors, which are joined when the row has ended.
 void schedule_rows(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   const BlockRef block = nest.block;
-  const std::size_t which = *terms_of(nest, machine);
+  std::size_t which = *terms_of(nest, machine);
   const NestLoop& terms = nest.reduction[which];
-  const LoopRef k = terms.loop;
+  LoopRef k = terms.loop;
   const std::int64_t lanes = host_lanes(nest, machine);
-  const std::int64_t wide =
-      lanes * std::clamp<std::int64_t>(terms.extent / (2 * lanes), 1, kRowVectors);
-  if (terms.extent % wide) sch.pad_reduction(k, wide);
+  const std::int64_t wide = lanes * vectors_of(terms.extent / (2 * lanes));
+  // A whole array, or a plane of one, is one row.
+  std::int64_t joined = terms.extent;
+  std::size_t outermost = which;
+  std::vector<LoopRef> run{k};
+  while (outermost > 0 && nest.reduction[outermost].moves.size() == 1 &&
+         nest.reduction[outermost - 1].constant && nest.reduction[outermost - 1].step == joined) {
+    joined *= nest.reduction[--outermost].extent;
+    run.insert(run.begin(), nest.reduction[outermost].loop);
+  }
+  if (run.size() > 1 && joined % wide == 0) {
+    k = sch.fuse(run);
+    which = outermost;
+  } else if (terms.extent % wide) {
+    sch.pad_reduction(k, wide);
+  }
   const LoopRef lane = sch.split(k, {std::nullopt, factor(wide)})[1];
   const BlockRef partial = sch.rfactor(lane, 0);
   const std::vector<BlockRef> halves = halves_of(sch, block, wide);
@@ -190,15 +209,16 @@ void schedule_tile(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   const BlockRef block = nest.block;
   const std::size_t results = nest.spatial.size(), column = *columns_of(nest, machine);
   const std::int64_t lanes = host_lanes(nest, machine), extent = nest.spatial[column].extent;
-  const std::int64_t width = lanes * std::clamp<std::int64_t>(extent / lanes, 1, kRowVectors);
+  const std::int64_t width = lanes * vectors_of(extent / lanes);
   const BlockRef store = sch.cache_write(block, 0, "local");
   lay_out_results(sch, block, column, column);
   const std::vector<LoopRef> loops = sch.get_loops(block);
   // Lanes beyond the end add zeros that nobody stores.
-  const bool whole = extent % width == 0 || !attempt([&] {
-    Schedule trial = sch;
-    trial.split(loops[column], {std::nullopt, factor(width)}, true, false, "round_up");
-  });
+  const bool whole =
+      extent % width == 0 || !attempt([&] {
+        Schedule trial = sch;
+        trial.split(loops[column], {std::nullopt, factor(width)}, true, false, "round_up");
+      });
   const auto wide = sch.split(loops[column], {std::nullopt, factor(width)}, true, false,
                               whole ? "guard" : "round_up");
   std::vector<LoopRef> order;

@@ -23,7 +23,7 @@ namespace {
 // ends; an element is copied into a panel or a longer buffer, stored in a vector, stored alone;
 // a line that is not next to the one before comes from the second cache.
 constexpr double kIssue = 2, kLatency = 4, kTile = 14, kPackElement = 1.2, kPadElement = 0.8,
-                 kStoreVector = 1.5, kStoreElement = 1.2, kLine = 6;
+                 kStoreVector = 1.5, kStoreElement = 2.5, kLine = 6;
 constexpr double kFirstCache = 24576, kSecondRate = 20;  // bytes; bytes in a clock
 constexpr std::int64_t kPanelBytes = 1 << 18, kMostPanel = 4;
 
@@ -99,8 +99,8 @@ struct Costs {
     out += results * (last ? kStoreVector / static_cast<double>(t.lanes) : kStoreElement);
     const bool pads = column.extent % (t.vectors * t.lanes) != 0;
     // What is no one-to-one copy of the operand is longer than its elements by at most the windows.
-    const double held = plain ? elements(t.operand)
-                              : elements(t.operand) / std::max(1.0, terms / 4);
+    const double held =
+        plain ? elements(t.operand) : elements(t.operand) / std::max(1.0, terms / 4);
     if (t.pack) out += held * kPackElement;
     else if (plain) out += held / width * std::max(1.0, bytes / 64) * kLine;
     if (pads) out += held * kPadElement + results * kPadElement / static_cast<double>(t.lanes);
@@ -128,8 +128,9 @@ void lay_out_results(Schedule& sch, BlockRef block, std::size_t row, std::size_t
     else before += cat("d", d, ", ");
   }
   if (same || !plain) return;
-  sch.transform_layout(block, schedule::BufferChoice{"write", 0, {}},
-                       schedule::IndexMap::parse(cat("lambda ", names, ": (", before, rows, columns, ")")));
+  sch.transform_layout(
+      block, schedule::BufferChoice{"write", 0, {}},
+      schedule::IndexMap::parse(cat("lambda ", names, ": (", before, rows, columns, ")")));
 }
 
 std::int64_t host_lanes(const Nest& nest, const TargetInfo& machine) {
@@ -176,8 +177,9 @@ std::optional<HostProduct> match_host_product(const Nest& nest, const TargetInfo
           t.pack = plain;
           if (t.pack || column.step == 1) consider(t, plain);
           // Few rows read a panel hardly more often than it is written.
-          if (t.pack && column.step == 1 && costs.results <= 8.0 * static_cast<double>(
-                                                rows * column.extent) && odd_lines(nest, t)) {
+          if (t.pack && column.step == 1 &&
+              costs.results <= 8.0 * static_cast<double>(rows * column.extent) &&
+              odd_lines(nest, t)) {
             t.pack = false;
             consider(t, plain);
           }
@@ -208,7 +210,8 @@ BlockRef pack_operand(Schedule& sch, const Nest& nest, const HostProduct& tile) 
   for (std::size_t i = 0; i < axes; ++i) {
     names += cat(i ? ", x" : "x", i);
     const NestLoop& l = i < results ? nest.spatial[i] : nest.reduction[i - results];
-    if (i != tile.column && l.moves[tile.operand]) (i < results ? lead : inside) += cat("x", i, ", ");
+    if (i != tile.column && l.moves[tile.operand])
+      (i < results ? lead : inside) += cat("x", i, ", ");
   }
   const std::string column = cat("x", tile.column);
   // Reads are in an order of their own.
@@ -221,8 +224,8 @@ BlockRef pack_operand(Schedule& sch, const Nest& nest, const HostProduct& tile) 
                                     inside, column, " % ", columns, ")")));
 }
 
-/// The loop over a tile's columns as vectors that the machine has: a compiler makes other numbers of
-/// them than powers of two into longer ones.
+/// The loop over a tile's columns as vectors that the machine has: a compiler makes other numbers
+/// of them than powers of two into longer ones.
 void vectorize_columns(Schedule& sch, const LoopRef& columns, const HostProduct& tile) {
   if (std::has_single_bit(static_cast<std::uint64_t>(tile.vectors))) return sch.vectorize(columns);
   const auto cut = sch.split(columns, {factor(tile.vectors), factor(tile.lanes)});
@@ -331,8 +334,7 @@ bool cut_into_digits(Schedule& sch, BlockRef block) {
         std::int64_t by = 0, extent = 0;
         if (!b || !is_const_int(b->b, &by) || by < 2) return;
         for (std::size_t i = 0; i < node->iters.size(); ++i) {
-          if (b->a.get() != node->iters[i].var.get() ||
-              node->iters[i].kind != IterKind::spatial ||
+          if (b->a.get() != node->iters[i].var.get() || node->iters[i].kind != IterKind::spatial ||
               !is_const_int(node->iters[i].dom.extent, &extent) || extent % by)
             continue;
           which = i;
@@ -348,19 +350,20 @@ bool cut_into_digits(Schedule& sch, BlockRef block) {
     to += i == which ? cat(i ? ", x" : "x", i, " // ", digit, ", x", i, " % ", digit)
                      : cat(i ? ", x" : "x", i);
   }
-  sch.transform_block_layout(block, schedule::IndexMap::parse(cat("lambda ", from, ": (", to, ")")));
+  sch.transform_block_layout(block,
+                             schedule::IndexMap::parse(cat("lambda ", from, ": (", to, ")")));
   for (std::int64_t k = 0; k < 2; ++k) {
     const BlockNode* now = node_of(sch, block);
     const std::vector<const LoadNode*> loads = operands_of(now);
     const Buffer read = now->reads[static_cast<std::size_t>(k)].buffer;
-    const auto l = std::find_if(loads.begin(), loads.end(), [&](const LoadNode* x) {
-      return x->buffer.get() == read.get();
-    });
+    const auto l = std::find_if(loads.begin(), loads.end(),
+                                [&](const LoadNode* x) { return x->buffer.get() == read.get(); });
     // The window's weights: one element for each pair of iterators.
-    const bool both = l != loads.end() && std::any_of((*l)->indices.begin(), (*l)->indices.end(),
-                                                      [&](const Expr& e) {
-      return uses_var(e, now->iters[which].var.get()) && uses_var(e, now->iters[which + 1].var.get());
-    });
+    const bool both = l != loads.end() &&
+                      std::any_of((*l)->indices.begin(), (*l)->indices.end(), [&](const Expr& e) {
+                        return uses_var(e, now->iters[which].var.get()) &&
+                               uses_var(e, now->iters[which + 1].var.get());
+                      });
     if (both) sch.reindex(block, schedule::BufferChoice{"read", k, {}});
   }
   sch.reindex(block, schedule::BufferChoice{"write", 0, {}});

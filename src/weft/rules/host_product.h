@@ -11,16 +11,16 @@
 namespace weft::rules {
 
 struct HostProduct {
-  std::size_t column = 0, row = 0;       // results in lanes; results in rows, equal to column: none
-  std::int64_t vectors = 2, rows = 6;    // of a tile
-  std::size_t operand = 0;               // the read that moves along the columns
-  bool pack = false;                     // it is copied in panels as wide as a tile
-  std::int64_t lanes = 8, panel = 4;     // elements of a vector; tiles of a panel
-  double cycles = 0;                     // expected, of the whole nest
+  std::size_t column = 0, row = 0;     // results in lanes; results in rows, equal to column: none
+  std::int64_t vectors = 2, rows = 6;  // of a tile
+  std::size_t operand = 0;             // the read that moves along the columns
+  bool pack = false;                   // it is copied in panels as wide as a tile
+  std::int64_t lanes = 8, panel = 4;   // elements of a vector; tiles of a panel
+  double cycles = 0;                   // expected, of the whole nest
 };
 
-/// Puts rows and columns of a block's results last in their buffer, so that a row is a vector; equal
-/// ones: there are no rows.
+/// Puts rows and columns of a block's results last in their buffer, so that a row is a vector;
+/// equal ones: there are no rows.
 void lay_out_results(Schedule& sch, BlockRef block, std::size_t row, std::size_t column);
 /// Elements of a vector of the widest type that a block reads or writes.
 std::int64_t host_lanes(const Nest& nest, const TargetInfo& machine);
