@@ -269,8 +269,16 @@ class _Search:
         )
 
 
+def _compared(measurer, plain, faster):
+    """((least, median) of the default schedule, of the winner): in turns where the measurer can, else one after the other."""
+    if hasattr(measurer, "beside"):
+        return measurer.beside([plain, faster])
+    return [(measurer.measure(each, None)[0],) * 2 for each in (plain, faster)]
+
+
 def _confirmed(search, measurer, file, workload, where, target):
-    """The winner, measured once more right beside the default schedule: one that is not faster there loses its place.
+    """The winner, measured once more in turns with the default schedule: one that is not faster there, in the best sample
+    and in the middle one, loses its place.
 
     What is returned is what the database holds as the fastest, so weft.build takes the same."""
     while True:
@@ -279,18 +287,16 @@ def _confirmed(search, measurer, file, workload, where, target):
             return winner
         faster = replayed(search.program, target, winner.trace)
         try:
-            plain = measurer.measure(weft.Schedule(search.program), None)[0]
-            again = measurer.measure(faster, None)[0]
+            plain, again = _compared(measurer, weft.Schedule(search.program), faster)
         except weft.Error:
             return winner  # the device is gone: what was measured stands
-        if again <= plain:
+        if again[0] <= plain[0] and again[1] <= plain[1]:
             return winner
-        if (
-            plain < default.seconds
-        ):  # it was slow by chance, and every candidate looked fast beside it
-            default.seconds = plain
+        if plain[0] < default.seconds:  # it was slow by chance, and every candidate looked fast
+            default.seconds = plain[0]
             file.correct(workload, where, default)
-        winner.seconds = max(again, default.seconds * again / plain)
+        ratio = max(a / max(p, 1e-12) for a, p in zip(again, plain))
+        winner.seconds = max(again[0], default.seconds * ratio)
         file.correct(workload, where, winner)
 
 
