@@ -324,6 +324,16 @@ class Watch:
             return
 
 
+def _end_fork_at_once():
+    """A fork ends by SIGTERM as other processes do: a handler in Python waits for a call that has just begun to sleep."""
+    if isinstance(getattr(signal.getsignal(signal.SIGTERM), "__self__", None), Watch):
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_end_fork_at_once)
+
+
 def _arrivals():
     """Where an exception that another thread has sent is raised. It is not taken back by PyThreadState_SetAsyncExc(thread, None): CPython goes
     on looking for it at each call and turn of a loop, and functions that are traced then never begin (3.11)."""
