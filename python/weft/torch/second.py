@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import weakref
 
 import torch
+import torch._dynamo
 from torch.autograd.graph import get_gradient_edge
 
 _NODE = "CompiledFunctionBackward"
@@ -71,33 +73,31 @@ def _differentiable(t):
 class _Call:
     """The arguments of one call, until its gradient was taken for the last time."""
 
-    def __init__(self, again, args, generator):
+    def __init__(self, again, args, generator, node):
         self.again, self.args, self.generator = again, args, generator
-        self.versions, self.results = self._versions(), None
+        self.node, self.versions = weakref.ref(node), self._versions()
 
     def _versions(self):
-        tensors = (a for i, a in enumerate(self.args) if isinstance(a, torch.Tensor) and i not in self.again.copied)  # fmt: skip
-        return [a._version for a in tensors if not a.is_inference()]
+        versions, copied = [], self.again.copied
+        for i, a in enumerate(self.args):
+            if isinstance(a, torch.Tensor) and i not in copied and not a.is_inference():
+                versions.append(a._version)
+        return versions
 
-    @torch._dynamo.disable  # the engine may be called from a function that torch compiles
     def before(self, results):
-        """The hook before the compiled gradient, which gets gradients of the results without a history."""
-        if torch.is_grad_enabled() and self.args and self.versions == self._versions():
-            known = {at for _, at in self.again.results}
-            if all(r is None or at in known for at, r in enumerate(results)):
-                self.results = results
-                return tuple(r if r is None else r.detach() for r in results)
-        return None  # where a result is a view of a value inside, torch refuses its second gradient
+        """The hook before the compiled gradient, which gets gradients of the results without a history where there is a second one."""
+        if not torch.is_grad_enabled():
+            if not torch._C._autograd._get_current_graph_task_keep_graph():
+                self.args = ()  # the engine frees what it saved, too
+            return None
+        if not self.args or self.versions != self._versions() or not self.again.covers(results):
+            return None  # torch refuses the second gradient
+        return self.again.replace(self, results)
 
-    @torch._dynamo.disable
-    def after(self, gradients, results):
-        """The hook after it: gives other gradients in their place, None to leave them."""
-        found, self.results = self.results, None
-        if found is not None:
-            return self.again.gradients(self, gradients, found)
-        if not torch._C._autograd._get_current_graph_task_keep_graph():
-            self.args = ()  # the engine frees what it saved, too
-        return None
+
+# The engine may call the hooks from a function that torch compiles: they are no part of it. Marks cost nothing in a call.
+for _hook in (_Call.before, _Call._versions):
+    torch._dynamo.decorators.skip(_hook)
 
 
 class Again:
@@ -119,9 +119,7 @@ class Again:
                 self._learn(before, out)
             if self.results:
                 node = out[self.results[0][0]].grad_fn
-                call = _Call(self, args, generator)
-                node.register_prehook(call.before)
-                node.register_hook(call.after)
+                node.register_prehook(_Call(self, args, generator, node).before)
         return out
 
     @staticmethod
@@ -138,6 +136,24 @@ class Again:
             for edge in (node.next_functions if node else ())
         ]
 
+    @torch._dynamo.disable
+    def covers(self, results):
+        """Whether each result that has a gradient is one that the traced function gives."""
+        known = {at for _, at in self.results}
+        return all(r is None or at in known for at, r in enumerate(results))
+
+    @torch._dynamo.disable
+    def replace(self, call, results):
+        """Gradients of the results for the compiled gradient, whose own results a hook replaces this once."""
+
+        def after(found, _):
+            handle.remove()
+            return self.gradients(call, found, results)
+
+        handle = call.node().register_hook(after)
+        return tuple(r if r is None else r.detach() for r in results)
+
+    @torch._dynamo.disable
     def gradients(self, call, found, results):
         """The gradients of the arguments with a history. found: the compiled ones; results: those of the node's results."""
         given, wanted = list(call.args), [i for i, a in enumerate(call.args) if _differentiable(a)]
