@@ -279,7 +279,7 @@ def test_results_of_a_tile_lie_along_channels():
     """Where images are stored by channels the window's weights are packed along the results' channels, at any plane."""
     tensors, _, _ = convolution(False, 1, 16, 32, 30, 3, 3, 3, 1, 1, 1, "float32", 0)
     text = scheduled(tensors)
-    assert "W_global = T.alloc_buffer((2, 16, 3, 3, 16)" in text and "T.vectorized(16)" in text, (
+    assert "W_global = T.alloc_buffer((1, 16, 3, 3, 32)" in text and "T.vectorized(32)" in text, (
         text
     )
 

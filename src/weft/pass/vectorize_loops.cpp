@@ -203,8 +203,7 @@ class Lanes {
         return select(condition, widen(a, lanes_), widen(b, lanes_));
       if (!masks_) throw Obstacle{"a lazy condition differs between lanes"};
       const Expr otherwise = is_pure(b) ? b : Masked(logical_not(condition)).value(b);
-      return select(condition, widen(Masked(condition).value(a), lanes_),
-                    widen(otherwise, lanes_));
+      return select(condition, widen(Masked(condition).value(a), lanes_), widen(otherwise, lanes_));
     }
     bool simple = row && row->effect == IntrinsicEffect::pure &&
                   (row->type != IntrinsicType::special || c->op == "fma" || c->op == "likely" ||
