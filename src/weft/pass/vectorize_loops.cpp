@@ -29,6 +29,8 @@ Expr widen(const Expr& e, int lanes) { return e->dtype.is_scalar() ? broadcast(e
 class Masked final : public Rewriter {
  public:
   explicit Masked(const Expr& mask) : mask_(mask) {}
+  /// Of a value of all lanes, or of each.
+  Expr value(const Expr& e) { return e->dtype.is_scalar() ? one(e, e) : rewrite(e); }
   using Rewriter::rewrite;
   Expr rewrite(const Expr& e) override {
     const auto* c = as<CallNode>(e);
@@ -37,12 +39,7 @@ class Masked final : public Rewriter {
     const Intrinsic* row = c ? find_intrinsic(c->op) : nullptr;
     if (c && (!row || row->effect != IntrinsicEffect::pure))
       throw Obstacle{"a lazy condition differs between lanes"};
-    const auto* all = as<BroadcastNode>(e);
-    if (const auto* l = as<LoadNode>(all ? all->value : e);
-        l && l->indices[0]->dtype.is_scalar() && l->dtype.is_scalar()) {
-      const Expr at = broadcast(l->indices[0], mask_->dtype.lanes);
-      return load(l->buffer, {select(mask_, at, make_zero_of(at))});
-    }
+    if (const auto* all = as<BroadcastNode>(e)) return one(all->value, e);
     return Rewriter::rewrite(e);
   }
 
@@ -50,8 +47,10 @@ class Masked final : public Rewriter {
   Expr rewrite_load(const Expr& e) override {
     const auto* l = as<LoadNode>(e);
     const Expr& at = l->indices[0];
-    if (at->dtype.is_scalar()) throw Obstacle{"a lazy condition differs between lanes"};
     const auto* r = as<RampNode>(at);
+    // What is looked up to find the place would be looked up in every lane.
+    if (at->dtype.is_scalar() || (r && !is_pure(at)))
+      throw Obstacle{"a lazy condition differs between lanes"};
     if (r && is_const_int_value(r->stride, 1)) {
       const DType type = e->dtype;
       return call("masked_load", {e, mask_, broadcast(make_zero(type.element()), type.lanes)});
@@ -60,10 +59,19 @@ class Masked final : public Rewriter {
   }
 
  private:
+  /// A scalar of which `otherwise` is the vector: one element that no lane may ask for.
+  Expr one(const Expr& scalar, const Expr& otherwise) {
+    if (const auto* l = as<LoadNode>(scalar); l && is_pure(l->indices[0])) {
+      const Expr at = broadcast(l->indices[0], mask_->dtype.lanes);
+      return load(l->buffer, {select(mask_, at, make_zero_of(at))});
+    }
+    if (!is_pure(scalar)) throw Obstacle{"a lazy condition differs between lanes"};
+    return otherwise;
+  }
   static Expr make_zero_of(const Expr& lanes) {
     return broadcast(make_zero(lanes->dtype.element()), lanes->dtype.lanes);
   }
-  const Expr& mask_;
+  const Expr mask_;
 };
 
 /// Expressions with the loop variable replaced by lanes. Scalars stay scalars where lanes agree.
@@ -194,9 +202,8 @@ class Lanes {
       if (is_pure(c->args[1]) && is_pure(c->args[2]))
         return select(condition, widen(a, lanes_), widen(b, lanes_));
       if (!masks_) throw Obstacle{"a lazy condition differs between lanes"};
-      const Expr otherwise = is_pure(b) ? b : Masked(logical_not(condition)).rewrite(b);
-      return select(condition, widen(Masked(condition).rewrite(a), lanes_),
-                    widen(otherwise, lanes_));
+      const Expr otherwise = is_pure(b) ? b : Masked(logical_not(condition)).value(b);
+      return select(condition, widen(Masked(condition).value(a), lanes_), widen(otherwise, lanes_));
     }
     bool simple = row && row->effect == IntrinsicEffect::pure &&
                   (row->type != IntrinsicType::special || c->op == "fma" || c->op == "likely" ||

@@ -27,11 +27,11 @@ constexpr double kIssue = 2, kLatency = 4, kTile = 14, kPackElement = 1.2, kPadE
 constexpr double kFirstCache = 24576, kSecondRate = 20;  // bytes; bytes in a clock
 constexpr std::int64_t kPanelBytes = 1 << 18, kMostPanel = 4;
 
-const BlockNode* node_of(const Schedule& sch, BlockRef block) {
+const BlockNode* block_node(const Schedule& sch, BlockRef block) {
   return schedule::find_block(sch.mod(), block)->realize()->block.get();
 }
 
-std::vector<const LoadNode*> operands_of(const BlockNode* node) {
+std::vector<const LoadNode*> loaded_operands(const BlockNode* node) {
   std::vector<const LoadNode*> out;
   const auto pattern = match_reduction(node);
   if (!pattern || pattern->updates.size() != 1) return out;
@@ -111,7 +111,7 @@ struct Costs {
 }  // namespace
 
 void lay_out_results(Schedule& sch, BlockRef block, std::size_t row, std::size_t column) {
-  const BlockNode* node = node_of(sch, block);
+  const BlockNode* node = block_node(sch, block);
   const auto pattern = match_reduction(node);
   std::string names, before, rows, columns;
   bool plain = true, same = true;
@@ -139,7 +139,7 @@ std::int64_t host_lanes(const Nest& nest, const TargetInfo& machine) {
 }
 
 std::optional<HostProduct> match_host_product(const Nest& nest, const TargetInfo& machine) {
-  const std::vector<const LoadNode*> operands = operands_of(nest.node);
+  const std::vector<const LoadNode*> operands = loaded_operands(nest.node);
   if (operands.size() != 2 || nest.reduction.empty() ||
       nest.reduction.back().moves.size() != 2)  // one in an index, or in memory of its own
     return std::nullopt;
@@ -215,7 +215,7 @@ BlockRef pack_operand(Schedule& sch, const Nest& nest, const HostProduct& tile) 
   }
   const std::string column = cat("x", tile.column);
   // Reads are in an order of their own.
-  const Buffer& buffer = operands_of(nest.node)[tile.operand]->buffer;
+  const Buffer& buffer = loaded_operands(nest.node)[tile.operand]->buffer;
   std::int64_t read = 0;
   while (nest.node->reads[static_cast<std::size_t>(read)].buffer.get() != buffer.get()) ++read;
   return sch.reindex_cache_read(
@@ -266,7 +266,7 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
   std::optional<BlockRef> packed;
   if (tile.pack) {
     Nest now = nest;  // buffers are others since
-    now.node = node_of(sch, block);
+    now.node = block_node(sch, block);
     packed = pack_operand(sch, now, tile);
   }
   lay_out_results(sch, block, tile.row, tile.column);
@@ -324,10 +324,10 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
 }
 
 bool cut_into_digits(Schedule& sch, BlockRef block) {
-  const BlockNode* node = node_of(sch, block);
+  const BlockNode* node = block_node(sch, block);
   std::size_t which = node->iters.size();
   std::int64_t digit = 0;
-  for (const LoadNode* l : operands_of(node)) {
+  for (const LoadNode* l : loaded_operands(node)) {
     for (const Expr& index : l->indices) {
       for_each_expr(index, [&](const Expr& e) {
         const auto* b = e->kind == ExprKind::floordiv ? as<BinaryNode>(e) : nullptr;
@@ -353,8 +353,8 @@ bool cut_into_digits(Schedule& sch, BlockRef block) {
   sch.transform_block_layout(block,
                              schedule::IndexMap::parse(cat("lambda ", from, ": (", to, ")")));
   for (std::int64_t k = 0; k < 2; ++k) {
-    const BlockNode* now = node_of(sch, block);
-    const std::vector<const LoadNode*> loads = operands_of(now);
+    const BlockNode* now = block_node(sch, block);
+    const std::vector<const LoadNode*> loads = loaded_operands(now);
     const Buffer read = now->reads[static_cast<std::size_t>(k)].buffer;
     const auto l = std::find_if(loads.begin(), loads.end(),
                                 [&](const LoadNode* x) { return x->buffer.get() == read.get(); });

@@ -25,8 +25,9 @@ struct DecomposePadding {
 struct PadEinsum {
   static constexpr std::string_view kName = "pad_einsum";
   static constexpr std::string_view kDoc =
-      "Lengthens the iterators of a sum of products: operands are copied into buffers padded with "
+      "Lengthens the iterators of a reduction: operands are copied into buffers padded with "
       "zeros, the result is made in a longer buffer of which the part that counts is copied out. "
+      "Iterators of results of any reduction, those that are summed of sums of products. "
       "Returns the copying blocks, operands first. Example: `sch.pad_einsum(matmul, [0, 7, 7])`; "
       "for "
       "tiles of any extents, `sch.pad_einsum(matmul, [64, 64, 16], multiples=True)`.";
@@ -35,7 +36,8 @@ struct PadEinsum {
   std::vector<std::int64_t> padding;
   bool multiples = false;
   static void fields(auto&& f) {
-    f("block", &PadEinsum::block, "C[...] = C[...] + products of loads at iterators");
+    f("block", &PadEinsum::block,
+      "a reduction of one value; C[...] = C[...] + products of loads at iterators");
     f("padding", &PadEinsum::padding, "for each iterator the number of values to add");
     f("multiples", &PadEinsum::multiples,
       "the numbers are what the iterators' extents, which may be symbols, become multiples of",
