@@ -2,6 +2,7 @@
 #include "weft/pass/hoist_conditions.h"
 
 #include "weft/ir/build.h"
+#include "weft/ir/intrinsics.h"
 #include "weft/ir/visit.h"
 
 namespace weft::pass {
@@ -19,11 +20,59 @@ bool is_plain(const Expr& e) {
   return plain;
 }
 
+bool pure(const CallNode* c) {
+  const Intrinsic* known = find_intrinsic(c->op);
+  return known && known->effect == IntrinsicEffect::pure;
+}
+
+/// Whether the loads of a value can be made at another element: of single elements of memory, and
+/// nothing else decides whether they are made.
+bool reads_anywhere(const Expr& e) {
+  bool can = true;
+  for_each_expr(e, [&](const Expr& x) {
+    if (const auto* l = as<LoadNode>(x))
+      can = can && l->indices.size() == 1 && l->dtype.is_scalar() && l->buffer->scope == "global";
+    if (const auto* c = as<CallNode>(x)) can = can && c->op != "if_then_else" && pure(c);
+  });
+  return can;
+}
+
+/// Choices between values whose loads are all made, at element 0 where they would not be.
+class ReadAhead final : public Rewriter {
+ protected:
+  Stmt rewrite_for(const Stmt& s) override {
+    return as<ForNode>(s)->for_kind == ForKind::vectorized ? s : Rewriter::rewrite_for(s);
+  }
+  Expr rewrite_call(const Expr& e) override {
+    const auto* c = as<CallNode>(e);
+    if (c->op != "if_then_else" || !is_plain(c->args[0]) || !reads_anywhere(c->args[1]))
+      return Rewriter::rewrite_call(e);
+    holds_ = c->args[0];
+    const Expr value = rewrite(c->args[1]);
+    holds_ = {};
+    return select(c->args[0], value, rewrite(c->args[2]));
+  }
+  Expr rewrite_load(const Expr& e) override {
+    if (!holds_) return Rewriter::rewrite_load(e);
+    const auto* l = as<LoadNode>(e);
+    const Expr& at = l->indices[0];
+    return load(l->buffer, {select(holds_, at, make_zero(at->dtype))});
+  }
+
+ private:
+  Expr holds_;
+};
+
 class Hoist final : public Rewriter {
  protected:
   Stmt rewrite_for(const Stmt& s) override {
-    const Stmt inner = Rewriter::rewrite_for(s);
+    Stmt inner = Rewriter::rewrite_for(s);
     const auto* loop = as<ForNode>(inner);
+    if (loop && find_annotation(loop->annotations, kReadsAhead)) {
+      inner = make_for(loop->var, loop->min, loop->extent, ReadAhead().rewrite(loop->body),
+                       loop->for_kind, loop->axis, loop->annotations);
+      loop = as<ForNode>(inner);
+    }
     const bool own =
         loop && (loop->for_kind == ForKind::serial || loop->for_kind == ForKind::unrolled);
     const auto* asks = own ? as<IfNode>(loop->body) : nullptr;
