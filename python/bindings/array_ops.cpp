@@ -606,9 +606,6 @@ void bind_array_ops(nb::module_& m) {
     for (const Dims& d : shapes) pointers.push_back(&d);
     return broadcast_shapes(pointers, "broadcast_shapes");
   });
-  m.def("_running_extremes", [](const NDArray& x, int axis, bool largest) {
-    return unlocked([&] { return running_extremes(x, axis, largest); });
-  });
   m.def("_is_in", [](const NDArray& x, const NDArray& values) {
     return unlocked([&] { return is_in(x, values); });
   });
@@ -616,9 +613,12 @@ void bind_array_ops(nb::module_& m) {
         [](const NDArray& x, const NDArray& xp, const NDArray& fp, double left, double right) {
           return unlocked([&] { return interpolate(x, xp, fp, left, right); });
         });
-  m.def("_gcd", [](const NDArray& a, const NDArray& b) {
-    return unlocked([&] { return greatest_divisors(a, b); });
-  });
+  m.def("_divisors",
+        [](const NDArray& a, const NDArray& b, bool multiple) -> std::optional<NDArray> {
+          if (has_grid(a)) return unlocked([&] { return grid_divisors(a, b, multiple); });
+          if (multiple || !a.on_host()) return std::nullopt;
+          return unlocked([&] { return greatest_divisors(a, b); });
+        });
   m.def("_histogram", [](const NDArray& x, std::int64_t bins) -> std::optional<NDArray> {
     if (x.on_host()) return unlocked([&] { return counts_of(x, bins); });
     if (!has_grid(x)) return std::nullopt;

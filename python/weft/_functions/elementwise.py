@@ -146,13 +146,20 @@ def _whole(x, name):
     return x
 
 
+def _divisors(a, b, multiple):
+    """What the core has: divisors on the host and on cards, multiples on cards; else None."""
+    if not (isinstance(a, NDArray) and isinstance(b, NDArray) and a.device == b.device):
+        return None
+    return _core._divisors(a, b, multiple)
+
+
 @direct(_core._direct_gcd)
 def gcd(x1, x2):
     """The greatest common divisor of whole numbers, not negative."""
     a = _whole(x1, "gcd")
     a, b = weft.broadcast_arrays(a, _whole(beside(x2, a), "gcd"))
-    if isinstance(a, NDArray) and isinstance(b, NDArray) and a.device.host_accessible:
-        return _core._gcd(a, b)
+    if (found := _divisors(a, b, False)) is not None:
+        return found
     a, b = weft.abs(a), weft.abs(b)
     while bool(weft.any(b != 0)):
         other = weft.where(b == 0, 1, b)
@@ -160,11 +167,13 @@ def gcd(x1, x2):
     return a
 
 
+@direct(_core._direct_lcm)
 def lcm(x1, x2):
     """The least common multiple of whole numbers, not negative; 0 where one is 0."""
     a = _whole(x1, "lcm")
     b = _whole(beside(x2, a), "lcm")
-    return _multiple(a, b, gcd(a, b))
+    found = _divisors(a, b, True)
+    return _multiple(a, b, gcd(a, b)) if found is None else found
 
 
 @composed
