@@ -3,6 +3,7 @@
 
     PYTHONPATH=python python bench/sweep.py [--device cpu|cuda] [--class NAME ...] [--only TEXT ...] [--threads N]
         [--layouts 4,1e3 ...] [--dtypes float32 ...] [--seconds S] [--sample N --seed S] [--shapes SEED] [--worst N] [--cpu-time] [--kernels RATIO]
+        [--compiled eager|torch]
 
 A row is a function, a layout and a type (bench/sweep/cases.py has the table). Its result is compared with the first rival's before it
 is timed; all sides are warmed by the same two calls and sampled in turns; the figure is the ratio of medians, the better
@@ -29,8 +30,8 @@ import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "sweep"), HERE]
-import cases
 import libraries
+from case import vary
 from libraries import libraries_for
 from recording import Record, threads_in_words
 
@@ -123,6 +124,39 @@ def kernels(f, synchronize):
             found[event.name][1] += event.device_time / number
     rows = sorted(found.items(), key=lambda item: -item[1][1])[:6]
     return [f"{name[:60]} {count / number:.1f} x {us:.1f}" for name, (count, us) in rows]
+
+
+def compiled_row(case, layout, dtype, ours, rival, seconds):
+    """weft.compile of a function beside the same call without it (`rival` None), or beside torch.compile."""
+    if case.ours is None or case.kind == "drawn" or hasattr(case.ours, "prepare"):
+        return None
+    arrays = case.operands(np.random.default_rng(7), layout, dtype)
+    row = dict(name=case.name, **{"class": case.kind}, layout=layout, dtype=dtype)
+    row["shapes"] = [list(np.shape(a)) for a in arrays]
+    name = "torch.compile" if rival else "eager"
+    try:
+        if rival:
+            other = case.function(rival, layout, dtype, arrays, rival.module.compile)
+            sync = rival.synchronize
+        else:
+            other, sync = case.function(ours, layout, dtype, arrays), ours.synchronize
+        if other is None:
+            return None
+        other()
+    except Exception:  # noqa: BLE001
+        return None
+    try:
+        f = case.function(ours, layout, dtype, arrays, ours.module.compile)
+        got = ours.host(f())
+        if case.check:
+            want = ours.host(case.function(ours, layout, dtype, arrays)())
+            problem = differs(got, want, case.tolerance or dtype)
+            if problem:
+                row["wrong"] = problem
+    except Exception as problem:  # noqa: BLE001
+        return dict(row, absent=f"{type(problem).__name__}: {str(problem)[:160]}")
+    times = medians({"weft": (f, ours.synchronize), name: (other, sync)}, seconds)
+    return dict(row, ratio=times[name] / times["weft"], times=times)
 
 
 def run_row(case, layout, dtype, ours, rivals, seconds, profiled=0.0):
@@ -230,6 +264,11 @@ def main():
     )
     parser.add_argument("--worst", type=int, default=20)
     parser.add_argument(
+        "--compiled",
+        choices=["eager", "torch"],
+        help="weft.compile of each function beside the same call without it, or beside torch.compile",
+    )
+    parser.add_argument(
         "--cpu-time",
         action="store_true",
         help="the process's processor time: one thread, a busy machine",
@@ -251,11 +290,13 @@ def main():
         global pause
         pause = 0.15
     if options.shapes is not None:
-        cases.vary(options.shapes)
+        vary(options.shapes)
+    from cases import all_cases  # their extents are those of now
+
     ours, rivals = libraries_for(options.device, options.threads)
     plan = [
         (case, layout, dtype)
-        for case in cases.all_cases()
+        for case in all_cases()
         for layout in case.layouts
         for dtype in case.dtypes
         if (not options.kinds or case.kind in options.kinds)
@@ -268,8 +309,12 @@ def main():
     elif options.limit:
         random.Random(options.seed).shuffle(plan)
     asked = {"mean": 1.2, "least": 0.8} if options.device == "cuda" else {"mean": 1.5, "least": 0.7}
+    title = "sweep"
+    if options.compiled:
+        asked = {"least": 1} if options.compiled == "eager" else {"mean": 1}
+        title = f"weft.compile of functions beside {dict(eager='eager calls', torch='torch.compile')[options.compiled]}"
     record = Record(
-        f"sweep, {threads_in_words(options.threads)}" if options.device == "cpu" else "sweep",
+        f"{title}, {threads_in_words(options.threads)}" if options.device == "cpu" else title,
         options.device,
         {"": asked},
     )
@@ -278,7 +323,11 @@ def main():
         if options.limit and time.monotonic() - begun > options.limit:
             print(f"{len(plan) - i} of {len(plan)} rows left out: {options.limit} s are over")
             break
-        row = run_row(case, layout, dtype, ours, rivals, options.seconds, options.kernels)
+        if options.compiled:
+            rival = rivals[-1] if options.compiled == "torch" else None
+            row = compiled_row(case, layout, dtype, ours, rival, options.seconds)
+        else:
+            row = run_row(case, layout, dtype, ours, rivals, options.seconds, options.kernels)
         if row:
             rows.append(row)
             recorded(record, row)

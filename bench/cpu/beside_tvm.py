@@ -152,10 +152,8 @@ def weft_tuned(program, trials):
         return weft.tune(program, trials=trials, database=path, progress=False)
 
 
-def compared(name, group, ours, theirs, arrays, want, record):
-    """One row: medians of interleaved samples."""
-    mine = [weft.asarray(a) for a in arrays] + [weft.zeros(want.shape, dtype="float32")]
-    others = [tvm.runtime.tensor(a) for a in (*arrays, np.zeros(want.shape, np.float32))]
+def compared(name, group, ours, theirs, mine, others, want, record):
+    """One row: medians of interleaved samples. Both rows of a program use the same arrays, for memory differs by page."""
     f, g = ours["main"], theirs["main"]
     timer = theirs.mod.time_evaluator("main", tvm.cpu(), number=1)
     f(*mine)
@@ -189,18 +187,20 @@ def main():
         shapes = [tuple(int(n) for n in t.shape) for t in make(tvm_te)[:-1]]
         arrays = [rng.random(s, np.float32) - np.float32(0.5) for s in shapes]
         want = reference(*arrays)
+        mine = [weft.asarray(a) for a in arrays] + [weft.zeros(want.shape, dtype="float32")]
+        others = [tvm.runtime.tensor(a) for a in (*arrays, np.zeros(want.shape, np.float32))]
         built = weft.build(ours, target="cpu", tuned=False), tvm.compile(theirs, target=target)
-        compared(name, "as written", *built, arrays, want, record)
+        compared(name, "as written", *built, mine, others, want, record)
         if not args.trials:
             continue
         begin = time.perf_counter()
-        mine = weft_tuned(ours, args.trials)
+        best = weft_tuned(ours, args.trials)
         middle = time.perf_counter()
         other = tvm_tuned(theirs, target, args.trials)
         end = time.perf_counter()
         print(f"{name:34s} searches: weft {middle - begin:.1f} s, tvm {end - middle:.1f} s")
-        built = weft.build(mine, target="cpu"), tvm.compile(other, target=target)
-        compared(name, "tuned", *built, arrays, want, record)
+        built = weft.build(best, target="cpu"), tvm.compile(other, target=target)
+        compared(name, "tuned", *built, mine, others, want, record)
 
 
 if __name__ == "__main__":

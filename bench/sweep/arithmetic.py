@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elementwise functions, casts, reductions, running combinations."""
 
-from cases import ALL, FLAT, FLOATS, LARGE, MATRICES, REALS, Case, same
+from case import ALL, FLAT, FLOATS, LARGE, MATRICES, REALS, Case, same
 
 UNARY = {  # name: (NumPy's, torch's, types, domain)
     "exp": (None, None, (*FLOATS, "complex64"), (0.1, 2)),

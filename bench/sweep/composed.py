@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elementwise functions that are composed of rows of the table, and weft.special beside torch.special."""
 
-from cases import Case
+from case import Case
 
 FLATS = ("4", "1e3", "1e5", "transposed", "odd")
 ONE = {  # name: (NumPy's, torch's, types, domain)

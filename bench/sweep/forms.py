@@ -3,7 +3,7 @@
 `out=` and `where=`, masks of several axes, work in place, several index arrays, rarer contractions and distributions."""
 
 import numpy as np
-from cases import Case, draw, varied
+from case import Case, draw, varied
 
 NARROW = ("int8", "int16", "uint8", "int64", "float16")
 #: Types that PyTorch computes little with, so that NumPy alone is the rival of most rows.
@@ -12,22 +12,18 @@ FLAT = ("4", "1e3", "1e5", "1e7")
 MATRICES = ("mid2d", "matrix", "odd")
 
 
+def form(kind, name, ours, torch=None, numpy=None, **options):
+    """A case of one call that rivals have too, or have as the ones given."""
+    return Case(kind, name, ours, numpy or ours, torch or ours, **options)
+
+
 def types():
     every = (*NARROW, *UNSIGNED, "complex128")
     reals = (*NARROW, *UNSIGNED)
     whole = tuple(t for t in reals if t != "float16")
 
-    def case(name, ours, numpy=None, torch=None, dtypes=every, layouts=FLAT, **options):
-        return Case(
-            "types",
-            name,
-            ours,
-            numpy or ours,
-            torch or ours,
-            layouts=layouts,
-            dtypes=dtypes,
-            **options,
-        )
+    def case(name, *calls, dtypes=every, layouts=FLAT, **options):
+        return form("types", name, *calls, layouts=layouts, dtypes=dtypes, **options)
 
     return [
         case("x + y", lambda m, x, y: x + y, inputs=2),
@@ -50,9 +46,9 @@ def types():
         case("sqrt", lambda m, x: m.sqrt(x), dtypes=("int64", "float16", "complex128"), tolerance="float16"),
         case("exp", lambda m, x: m.exp(x), dtypes=("float16", "complex128"), tolerance="float16"),
         case("sin", lambda m, x: m.sin(x), dtypes=("float16", "complex128"), tolerance="float16"),
-        case("to float32", lambda m, x: x.astype(m.float32), lambda m, x: x.astype("float32"), lambda m, x: x.to(m.float32), dtypes=reals),
-        case("to int32", lambda m, x: x.astype(m.int32), lambda m, x: x.astype("int32"), lambda m, x: x.to(m.int32), dtypes=reals),
-        case("to uint8", lambda m, x: x.astype(m.uint8), lambda m, x: x.astype("uint8"), lambda m, x: x.to(m.uint8), dtypes=("int8", "int16", "int64", "uint16")),
+        case("to float32", lambda m, x: x.astype(m.float32), lambda m, x: x.to(m.float32), lambda m, x: x.astype("float32"), dtypes=reals),
+        case("to int32", lambda m, x: x.astype(m.int32), lambda m, x: x.to(m.int32), lambda m, x: x.astype("int32"), dtypes=reals),
+        case("to uint8", lambda m, x: x.astype(m.uint8), lambda m, x: x.to(m.uint8), lambda m, x: x.astype("uint8"), dtypes=("int8", "int16", "int64", "uint16")),
         case("sum", lambda m, x: m.sum(x), tolerance="float16"),
         case("sum axis 0", lambda m, x: m.sum(x, axis=0), torch=lambda m, x: m.sum(x, 0), layouts=MATRICES, tolerance="float16"),
         case("sum axis -1", lambda m, x: m.sum(x, axis=-1), torch=lambda m, x: m.sum(x, -1), layouts=MATRICES, tolerance="float16"),
@@ -65,7 +61,7 @@ def types():
         case("cumulative_sum", lambda m, x: m.cumulative_sum(x, axis=0), lambda m, x: m.cumsum(x, 0), lambda m, x: m.cumsum(x, 0),
              dtypes=tuple(t for t in every if t != "float16")),
         case("sort", lambda m, x: m.sort(x), torch=lambda m, x: m.sort(x)[0], dtypes=reals),
-        case("argsort", lambda m, x: m.argsort(x), lambda m, x: m.argsort(x, kind="stable"), lambda m, x: m.argsort(x, stable=True), dtypes=reals),
+        case("argsort", lambda m, x: m.argsort(x), lambda m, x: m.argsort(x, stable=True), lambda m, x: m.argsort(x, kind="stable"), dtypes=reals),
         case("unique", lambda m, x: m.unique_values(x), lambda m, x: m.unique(x), lambda m, x: m.unique(x), dtypes=whole),
         case("x[x > 1]", lambda m, x: x[x > 1], dtypes=reals),
         case("any", lambda m, x: m.any(x), dtypes=reals),
@@ -81,17 +77,8 @@ def views():
     t = ("float32", "float64", "int32")
     three, two = ("mid3d", "cube", "batched"), MATRICES
 
-    def case(name, ours, torch=None, numpy=None, layouts=FLAT, dtypes=t, **options):
-        return Case(
-            "strided",
-            name,
-            ours,
-            numpy or ours,
-            torch or ours,
-            layouts=layouts,
-            dtypes=dtypes,
-            **options,
-        )
+    def case(name, *calls, layouts=FLAT, dtypes=t, **options):
+        return form("strided", name, *calls, layouts=layouts, dtypes=dtypes, **options)
 
     return [
         case("exp of x[::2]", lambda m, x: m.exp(x[::2]), dtypes=("float32", "float64")),
@@ -233,20 +220,11 @@ def positions(*shape):
 def indexed():
     t = ("float32", "int32")
 
-    def case(name, ours, shape, torch=None, layout="index"):
-        return Case(
-            "indexed",
-            name,
-            ours,
-            ours,
-            torch or ours,
-            layouts=(layout,),
-            dtypes=t,
-            inputs=positions(*shape),
-        )
+    def case(name, ours, shape):
+        return form("indexed", name, ours, layouts=("index",), dtypes=t, inputs=positions(*shape))
 
-    def masked(name, ours, torch=None, layouts=(*MATRICES, "cube")):
-        return Case("indexed", name, ours, ours, torch or ours, layouts=layouts, dtypes=t)
+    def masked(name, *calls, layouts=(*MATRICES, "cube")):
+        return form("indexed", name, *calls, layouts=layouts, dtypes=t)
 
     return [
         case("x[i, j]", lambda m, x, i, j: x[i, j], (300, 400)),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """nn.functional, forward and with gradients, and functions under weft.compile. The rival is PyTorch."""
 
-from cases import Case, draw, varied
+from case import Case, draw, varied
 
 ((BATCH, HEIGHT), (NUMBER, COLUMNS)) = varied((32, 56), (4096, 512))
 IMAGE, ROWS = (BATCH, 32, HEIGHT, HEIGHT), (NUMBER, 2 * COLUMNS)

@@ -2,7 +2,7 @@
 """Products, factorisations, Fourier transforms."""
 
 import numpy as np
-from cases import FLOATS, Case, draw, varied
+from case import FLOATS, Case, draw, varied
 
 
 def shaped(*shapes, turned=()):

@@ -5,7 +5,7 @@ import functools
 import sys
 
 import numpy as np
-from cases import FLAT, REALS, Case, draw, same
+from case import FLAT, REALS, Case, draw, same
 
 SIZES = ("4", "1e3", "1e5", "1e7")
 

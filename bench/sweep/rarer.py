@@ -3,7 +3,7 @@
 limits of integers, counts, diagonals, norms, inner products, quantiles, stacks of small matrices."""
 
 import numpy as np
-from cases import Case, varied
+from case import Case, varied
 
 STACKS = varied((400, 4, 4), (60, 24, 24))
 _positions = {}

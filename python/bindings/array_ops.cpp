@@ -15,13 +15,11 @@
 
 #include "array_type.h"
 #include "direct.h"
-#include "weft/array/divisors.h"
 #include "weft/array/extreme_of_numbers.h"
 #include "weft/array/interpolate.h"
 #include "weft/array/isin.h"
 #include "weft/array/pad.h"
 #include "weft/array/repeat.h"
-#include "weft/array/running.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/grid_operators.h"
@@ -202,8 +200,8 @@ PyObject* direct_clip(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
     if (!given.plain || count < 1 || Py_TYPE(args[0]) != ndarray_type()) return not_plain();
     const NDArray& x = unwrap(args[0]);
     const bool whole = is_integer(x.elem());
-    if (!(whole || is_real_float(x.elem())) || is_float8(x.elem()) || !x.on_host())
-      return not_plain();
+    if (!(whole || is_real_float(x.elem())) || is_float8(x.elem())) return not_plain();
+    if (!x.on_host() && !has_grid(x)) return not_plain();
     std::optional<Scalar> limits[2];
     for (std::size_t k = 0; k < 2; ++k) {
       const nb::handle limit = given(k + 1, Py_None);
@@ -220,6 +218,18 @@ PyObject* direct_clip(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
     }
     if (!limits[0] && !limits[1]) return not_plain();
     return wrap(unlocked([&] { return clipped(x, limits[0], limits[1]); }));
+  });
+}
+
+/// Of two arrays of one shape.
+PyObject* direct_copyto(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    if (names || count != 2 || Py_TYPE(args[0]) != ndarray_type() ||
+        Py_TYPE(args[1]) != ndarray_type() || unwrap(args[0]).shape() != unwrap(args[1]).shape() ||
+        unwrap(args[0]).elem() != unwrap(args[1]).elem() || !unwrap(args[0]).on_host())
+      return not_plain();
+    assign(unwrap(args[0]), unwrap(args[1]));
+    return nb::none().release().ptr();
   });
 }
 
@@ -539,6 +549,7 @@ void bind_array_ops(nb::module_& m) {
                                  direct_definition("sort", direct_order<sort>),
                                  direct_definition("argsort", direct_order<argsort>),
                                  direct_definition("clip", direct_clip),
+                                 direct_definition("copyto", direct_copyto),
                                  direct_definition("count_nonzero", direct_count_nonzero),
                                  direct_definition("dot", direct_dot)};
   for (PyMethodDef& d : direct)
@@ -612,12 +623,6 @@ void bind_array_ops(nb::module_& m) {
   m.def("_interpolate",
         [](const NDArray& x, const NDArray& xp, const NDArray& fp, double left, double right) {
           return unlocked([&] { return interpolate(x, xp, fp, left, right); });
-        });
-  m.def("_divisors",
-        [](const NDArray& a, const NDArray& b, bool multiple) -> std::optional<NDArray> {
-          if (has_grid(a)) return unlocked([&] { return grid_divisors(a, b, multiple); });
-          if (multiple || !a.on_host()) return std::nullopt;
-          return unlocked([&] { return greatest_divisors(a, b); });
         });
   m.def("_histogram", [](const NDArray& x, std::int64_t bins) -> std::optional<NDArray> {
     if (x.on_host()) return unlocked([&] { return counts_of(x, bins); });

@@ -463,6 +463,11 @@ PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
         dtype = optional_elem(value);
       } else if (is("out") && value == Py_None) {
         // what numpy.sum(array) passes on
+      } else if (is("where") || is("initial") || is("out")) {  // NumPy's: the function knows them
+        std::vector<PyObject*> all = {self};
+        all.insert(all.end(), args, args + count + named);
+        const nb::object f = nb::module_::import_("weft").attr(std::string(info(kOp).name).c_str());
+        return PyObject_Vectorcall(f.ptr(), all.data(), static_cast<std::size_t>(count) + 1, names);
       } else {
         throw Error(ErrorKind::dtype, "python.arguments",
                     cat("a reduction takes no argument ", nb::repr(name).c_str()))

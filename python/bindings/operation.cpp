@@ -74,7 +74,11 @@ PyObject* into(Op op, PyObject* const* args, Py_ssize_t count, PyObject* names) 
     if (is_ndarray(args[k])) operands[k].emplace(unwrap(args[k]));
     else if (PyFloat_CheckExact(args[k]))
       operands[k].emplace(numbers[k] = Scalar(PyFloat_AS_DOUBLE(args[k])));
-    else return nullptr;
+    else if (int large = 0; PyLong_CheckExact(args[k])) {
+      const long long value = PyLong_AsLongLongAndOverflow(args[k], &large);
+      if (large) return nullptr;
+      operands[k].emplace(numbers[k] = Scalar(static_cast<std::int64_t>(value)));
+    } else return nullptr;
   }
   const NDArray out = unwrap(place);
   const NDArray* const where_true = mask ? &unwrap(mask) : nullptr;

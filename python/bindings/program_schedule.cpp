@@ -86,6 +86,29 @@ nb::object value_to_python(const Value& v) {
 
 }  // namespace
 
+namespace {
+
+/// Decisions that a Python function takes.
+class AskingPython final : public rules::Choices {
+ public:
+  explicit AskingPython(nb::callable f) : f_(std::move(f)) {}
+  std::int64_t number(const std::string& name, const std::vector<std::int64_t>& options) override {
+    return nb::cast<std::int64_t>(f_(name, options));
+  }
+  std::string word(const std::string& name, const std::vector<std::string>& options) override {
+    return nb::cast<std::string>(f_(name, options));
+  }
+  void expected(double microseconds) override {
+    if (nb::hasattr(f_, "expected"))
+      f_.attr("expected") = nb::cast<double>(f_.attr("expected")) + microseconds * 1e-6;
+  }
+
+ private:
+  nb::callable f_;
+};
+
+}  // namespace
+
 void bind_schedule(nb::module_& m) {
   nb::class_<BlockRef>(m, "BlockRef",
                        "A block of a scheduled program; stays valid while the block exists.")
@@ -171,33 +194,38 @@ void bind_schedule(nb::module_& m) {
       },
       nb::arg("program"), nb::arg("target"), nb::arg("options"),
       "The default schedule of a function as steps, by targets that make such.");
+  nb::class_<OpenSchedule>(m, "OpenSchedule",
+                           "The default schedule of a function with its decisions open: called "
+                           "with choose(name, options), of which the first is the rules' own, it "
+                           "gives a schedule; None where the target has no rules. To an attribute "
+                           "choose.expected the seconds are added that models of rules expect.")
+      .def(
+          "__init__",
+          [](OpenSchedule* self, nb::handle program, const std::string& target) {
+            new (self) OpenSchedule(module_from_python(program)->functions.at(0).second, target);
+          },
+          nb::arg("program"), nb::arg("target"))
+      .def(
+          "begins", [](const OpenSchedule& o, const Schedule& s) { return o.func() == s.func(); },
+          nb::arg("schedule"), "Whether the schedule is of this function, without a step so far.")
+      .def(
+          "__call__",
+          [](const OpenSchedule& o, nb::callable choose) -> nb::object {
+            AskingPython asking(std::move(choose));
+            const auto made = o.made(asking);
+            return made ? nb::cast(Schedule(*made)) : nb::none();
+          },
+          nb::arg("choose"));
   m.def(
       "open_schedule",
       [](nb::handle program, const std::string& target, nb::callable choose) -> nb::object {
-        struct Asking final : rules::Choices {
-          explicit Asking(nb::callable f) : f_(std::move(f)) {}
-          std::int64_t number(const std::string& name,
-                              const std::vector<std::int64_t>& options) override {
-            return nb::cast<std::int64_t>(f_(name, options));
-          }
-          std::string word(const std::string& name,
-                           const std::vector<std::string>& options) override {
-            return nb::cast<std::string>(f_(name, options));
-          }
-          void expected(double microseconds) override {
-            if (nb::hasattr(f_, "expected"))
-              f_.attr("expected") = nb::cast<double>(f_.attr("expected")) + microseconds * 1e-6;
-          }
-          nb::callable f_;
-        } asking(std::move(choose));
-        ir::IRModule mod = module_from_python(program);
-        const auto made = open_schedule(mod->functions.at(0).second, target, asking);
+        AskingPython asking(std::move(choose));
+        const auto made =
+            OpenSchedule(module_from_python(program)->functions.at(0).second, target).made(asking);
         return made ? nb::cast(Schedule(*made)) : nb::none();
       },
       nb::arg("program"), nb::arg("target"), nb::arg("choose"),
-      "The default schedule of a function, its decisions taken by choose(name, options), of which "
-      "the first is the rules' own; None where the target has no rules. To an attribute "
-      "choose.expected the seconds are added that models of rules expect.");
+      "One schedule of OpenSchedule(program, target).");
   m.def(
       "target_has_rules", [](const std::string& target) { return has_rules(target); },
       nb::arg("target"), "Whether programs without a schedule get one from rules on this target.");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -17,6 +18,7 @@
 #include "weft/array/mersenne.h"
 #include "weft/array/ops.h"
 #include "weft/array/random.h"
+#include "weft/array/samplers.h"
 
 namespace weft::py {
 
@@ -167,6 +169,179 @@ PyObject* direct_permutation(PyObject* self, PyObject* const* args, Py_ssize_t c
   });
 }
 
+/// The state of a generator in NumPy's manner, which its functions are bound to.
+nb::dict state_of(PyObject* self) { return nb::borrow<nb::dict>(PyTuple_GET_ITEM(self, 0)); }
+
+// -- Distributions (weft/array/samplers.h) --------------------------------------------------------
+
+/// (seed, counter) that a draw depends on: of the generator where `key` is None or a stream of its
+/// own, which go on; of another key those that its uniform numbers do not have.
+Counter counter_of(PyObject* self, nb::handle key) {
+  if (PyTuple_GET_ITEM(self, 1) == Py_None) return next_counter(state_of(self), 4);
+  if (key.is_none()) return next_counter(generator(self), 4);
+  const nb::object state = key.attr("state");
+  if (!state.is_none()) return next_counter(nb::borrow<nb::dict>(state), 4);
+  return {nb::cast<std::uint64_t>(key.attr("seed")),
+          nb::cast<std::uint64_t>(key.attr("offset")) ^ std::uint64_t{1} << 62};
+}
+
+/// What calls give a distribution by place and by name: its parameters, then the rest.
+struct SampleArguments {
+  enum Rest { shape, dtype, device, key, size, kRest };
+  nb::handle parameter[Sampler::kMost], rest[kRest];
+  bool plain = true;
+
+  SampleArguments(const Sampler& s, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+    static constexpr const char* kNames[kRest] = {"shape", "dtype", "device", "key", "size"};
+    plain = count <= s.parameters + 1;
+    for (Py_ssize_t i = 0; plain && i < count; ++i)
+      (i < s.parameters ? parameter[i] : rest[shape]) = args[i];
+    const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t i = 0; plain && i < named; ++i) {
+      PyObject* name = PyTuple_GET_ITEM(names, i);
+      const auto is = [&](const char* n) { return PyUnicode_CompareWithASCIIString(name, n) == 0; };
+      nb::handle* at = nullptr;
+      for (int k = 0; k < kRest; ++k)
+        if (is(kNames[k])) at = rest + k;
+      for (int k = 0; k < s.parameters; ++k)
+        if (is(s.names[k])) at = parameter + k;
+      plain = at && !at->ptr();
+      if (plain) *at = args[count + i];
+    }
+    if (rest[size].ptr()) plain = plain && !rest[shape].ptr(), rest[shape] = rest[size];
+  }
+  nb::handle operator()(Rest k) const { return rest[k].ptr() ? rest[k] : nb::handle(Py_None); }
+};
+
+/// The parameters of a call, one number or one for each element.
+struct SampleValues {
+  double number[Sampler::kMost];
+  std::optional<NDArray> array[Sampler::kMost];
+  SampleParameter at[Sampler::kMost];
+
+  /// False: not plain.
+  bool read(const Sampler& s, const SampleArguments& given) {
+    for (int k = 0; k < s.parameters; ++k) {
+      const nb::handle p = given.parameter[k];
+      if (!p.ptr()) {
+        number[k] = s.defaults[k];
+        if (std::isnan(number[k])) return false;
+      } else if (const std::optional<double> n = plain_number(p)) {
+        number[k] = *n;
+      } else if (Py_TYPE(p.ptr()) == ndarray_type() || is_list_of_numbers(p.ptr())) {
+        const NDArray x = Py_TYPE(p.ptr()) == ndarray_type()
+                              ? unwrap(p.ptr())
+                              : to_array(p.ptr(), std::nullopt, default_device(), Copy::always);
+        if (!x.on_host() || is_complex(x.elem())) return false;
+        array[k] = x.elem() == Elem::float64 ? x : x.astype(Elem::float64);
+      } else {
+        return false;
+      }
+    }
+    return true;
+  }
+  Dims common_shape(int count) const {
+    std::vector<const Dims*> shapes;
+    for (int k = 0; k < count; ++k)
+      if (array[k]) shapes.push_back(&array[k]->shape());
+    return shapes.empty() ? Dims{} : broadcast_shapes(shapes, "a distribution");
+  }
+  /// The parameters of each element; false: some are not legal, or of another shape.
+  bool spread(const Sampler& s, const Dims& shape, std::int64_t count) {
+    for (int k = 0; k < s.parameters; ++k) {
+      at[k] = {&number[k], 0};
+      if (!array[k]) continue;
+      const Dims common = common_shape(s.parameters);
+      const Dims* both[] = {&common, &shape};
+      if (broadcast_shapes(both, "a distribution") != shape) return false;
+      array[k] = array[k]->broadcast_to(shape).contiguous();
+      at[k] = {reinterpret_cast<const double*>(array[k]->host()), 1};
+    }
+    const bool same = !array[0] && !array[1] && !array[2];
+    for (std::int64_t i = 0; i < (same ? 1 : count); ++i) {
+      double values[Sampler::kMost] = {};
+      for (int k = 0; k < s.parameters; ++k) values[k] = at[k].at[i * at[k].step];
+      if (!s.legal(values)) return false;
+    }
+    return true;
+  }
+};
+
+PyObject* direct_sample(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    const Sampler& s = *static_cast<const Sampler*>(PyLong_AsVoidPtr(PyTuple_GET_ITEM(self, 2)));
+    const SampleArguments given(s, args, count, names);
+    const nb::handle shape = given(SampleArguments::shape), key = given(SampleArguments::key);
+    SampleValues values;
+    const bool own = PyTuple_GET_ITEM(self, 1) == Py_None;  // a generator's
+    if (!given.plain || (!own && key.is_none() && recorded(self)) || !values.read(s, given))
+      return not_plain();
+    const std::optional<Dims> extents =
+        shape.is_none() ? values.common_shape(s.parameters) : plain_shape(shape);
+    const Elem e = optional_elem(given(SampleArguments::dtype))
+                       .value_or(s.make_whole ? Elem::int64 : Elem::float32);
+    const bool known = s.make_whole ? e == Elem::int64 : e == Elem::float32 || e == Elem::float64;
+    const Ref<Device> on = device_from_python(given(SampleArguments::device));
+    if (!extents || !known || !on->info().host_accessible) return not_plain();
+    const std::int64_t n = checked_size(*extents, elem_bytes(e));
+    if (!values.spread(s, *extents, n)) return not_plain();
+    const Counter at = counter_of(self, key);
+    return wrap(made(n, [&] {
+      return shaped(random_sample(s, on, at.first, at.second, n, e, values.at), *extents);
+    }));
+  });
+}
+
+// -- Generators in NumPy's manner: the state is what the function is bound to
+// ----------------------
+
+/// NumPy's size: None is one number.
+nb::handle size_of(nb::handle size) {
+  static PyObject* const none = PyTuple_New(0);
+  return size.is_none() ? nb::handle(none) : size;
+}
+
+PyObject* numpy_draw(PyObject* self, bool normal, nb::handle size, nb::handle first,
+                     nb::handle second, nb::handle dtype) {
+  return wrap_plain(draw(normal, state_of(self), size_of(size), first, second, dtype, nb::none()));
+}
+/// random(size, dtype), standard_normal(size, dtype).
+template <bool kNormal>
+PyObject* numpy_standard(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    const PlainArguments<2> given(args, count, names, {"size", "dtype"});
+    static PyObject* const zero = PyFloat_FromDouble(0);
+    static PyObject* const one = PyFloat_FromDouble(1);
+    if (!given.plain) return not_plain();
+    return numpy_draw(self, kNormal, given(0, Py_None), zero, one, given(1, Py_None));
+  });
+}
+/// uniform(low, high, size), normal(loc, scale, size).
+template <bool kNormal>
+PyObject* numpy_placed(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    static constexpr const char* kUniform[] = {"low", "high", "size"};
+    static constexpr const char* kGaussian[] = {"loc", "scale", "size"};
+    const PlainArguments<3> given(args, count, names, kNormal ? kGaussian : kUniform);
+    static PyObject* const zero = PyFloat_FromDouble(0);
+    static PyObject* const one = PyFloat_FromDouble(1);
+    if (!given.plain) return not_plain();
+    return numpy_draw(self, kNormal, given(2, Py_None), given(0, zero), given(1, one), Py_None);
+  });
+}
+PyObject* numpy_integers(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    const PlainArguments<3> given(args, count, names, {"low", "high", "size"});
+    static PyObject* const zero = PyLong_FromLong(0);
+    const nb::handle first = given(0, Py_None), second = given(1, Py_None);
+    if (!given.plain || first.is_none()) return not_plain();
+    const bool below = second.is_none();
+    return wrap_plain(draw_integers(state_of(self), below ? nb::handle(zero) : first,
+                                    below ? first : second, size_of(given(2, Py_None)),
+                                    nb::none()));
+  });
+}
+
 /// What torch keeps of its generator of hosts, as torch.get_rng_state() gives it; more follows.
 struct TorchGenerator {
   std::uint64_t seed;
@@ -273,13 +448,27 @@ void bind_random(nb::module_& m) {
         static PyMethodDef direct[] = {direct_definition("uniform", direct_draw<false>),
                                        direct_definition("normal", direct_draw<true>),
                                        direct_definition("permutation", direct_permutation)};
-        for (PyMethodDef& d : direct) {
-          if (name == d.ml_name) return direct_function(d, nb::make_tuple(space, captured));
+        static PyMethodDef numpys[] = {direct_definition("random", numpy_standard<false>),
+                                       direct_definition("standard_normal", numpy_standard<true>),
+                                       direct_definition("uniform", numpy_placed<false>),
+                                       direct_definition("normal", numpy_placed<true>),
+                                       direct_definition("integers", numpy_integers)};
+        if (captured.is_none()) {  // of a generator with its own state
+          for (PyMethodDef& d : numpys)
+            if (name == d.ml_name) return direct_function(d, nb::make_tuple(space));
         }
-        return nb::object(nb::none());
+        for (PyMethodDef& d : direct)
+          if (!captured.is_none() && name == d.ml_name)
+            return direct_function(d, nb::make_tuple(space, captured));
+        static PyMethodDef sample = direct_definition("sample", direct_sample);
+        const Sampler* s = sampler(name);
+        if (!s) return nb::object(nb::none());
+        const nb::object at = nb::steal(PyLong_FromVoidPtr(const_cast<Sampler*>(s)));
+        return direct_function(sample, nb::make_tuple(space, captured, at));
       },
-      nb::arg("name"), nb::arg("space"), nb::arg("captured"),
-      "The direct function of this name over the module whose _state is the default generator.");
+      nb::arg("name"), nb::arg("space"), nb::arg("captured").none(),
+      "The direct function of this name over the module whose _state is the default generator, or "
+      "with None in NumPy's manner over a generator's own state.");
   m.def("_random_next", next_counter, nb::arg("state"), nb::arg("words"));
   m.def("_random_draw", draw, nb::arg("normal"), nb::arg("state"), nb::arg("shape"),
         nb::arg("first"), nb::arg("second"), nb::arg("dtype").none(), nb::arg("device").none());

@@ -68,18 +68,20 @@ PyObject* direct_running(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
   });
 }
 
+NDArray divisors(const NDArray& a, const NDArray& b, bool multiple) {
+  if (has_grid(a)) return grid_divisors(a, b, multiple);
+  return multiple ? least_multiples(a, b) : greatest_divisors(a, b);
+}
+
 template <bool multiple>
 PyObject* direct_divisors(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     if (names || count != 2 || !is_ndarray(args[0]) || !is_ndarray(args[1])) return not_plain();
     const NDArray &a = unwrap(args[0]), &b = unwrap(args[1]);
     if (a.elem() != b.elem() || !(a.shape() == b.shape()) || !is_integer(a.elem()) ||
-        a.device() != b.device())
+        a.device() != b.device() || !(a.on_host() || has_grid(a)))
       return not_plain();
-    if (has_grid(a))
-      return wrap(at_once_or_unlocked(a, [&] { return grid_divisors(a, b, multiple); }));
-    if (multiple || !a.on_host()) return not_plain();
-    return wrap(at_once_or_unlocked(a, [&] { return greatest_divisors(a, b); }));
+    return wrap(at_once_or_unlocked(a, [&] { return divisors(a, b, multiple); }));
   });
 }
 
@@ -94,6 +96,13 @@ void bind_selection(nb::module_& m) {
     m.attr((std::string("_direct_") + d.ml_name).c_str()) = direct_function(d);
   using Unlocked = nb::call_guard<nb::gil_scoped_release>;
   m.def("_running_extremes", &extremes_along, Unlocked());
+  m.def(
+      "_divisors",
+      [](const NDArray& a, const NDArray& b, bool multiple) -> std::optional<NDArray> {
+        if (!a.on_host() && !has_grid(a)) return std::nullopt;
+        return divisors(a, b, multiple);
+      },
+      Unlocked());
   m.def("_counts_from_zero", &counts_from_zero, Unlocked());
   m.def("_sums_from_zero", &sums_from_zero, Unlocked());
   m.def("_counts_in_bins", &counts_in_bins, Unlocked());

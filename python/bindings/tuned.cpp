@@ -21,8 +21,8 @@ nb::tuple tuple_of_numbers(std::span<const std::int64_t> numbers) {
 }
 
 /// Calls three Python functions: find(operation, program, device) -> PrimFunc or None,
-/// refused(operation, program, device, reason), and decide(operation, facts, device) -> a list of
-/// int or None.
+/// refused(operation, program, device, reason), and decide(operation, facts, device, extents) -> a
+/// list of int or None.
 class PythonPrograms final : public TunedPrograms {
  public:
   PythonPrograms(nb::callable find, nb::callable refused, nb::object decide)
@@ -46,8 +46,8 @@ class PythonPrograms final : public TunedPrograms {
   Decision decide(const DecisionRequest& r) override {
     nb::gil_scoped_acquire held;
     if (decide_.is_none()) return {};
-    const nb::object out =
-        decide_(std::string(r.operation), tuple_of_numbers(r.facts), r.device->info().name);
+    const nb::object out = decide_(std::string(r.operation), tuple_of_numbers(r.facts),
+                                   r.device->info().name, r.extents);
     return out.is_none() ? Decision{} : nb::cast<Decision>(out);
   }
 
@@ -79,8 +79,8 @@ void bind_tuned(nb::module_& m) {
       nb::arg("decide").none() = nb::none(),
       "find(operation, program, device) gives programs of array operations their schedule, or "
       "None; refused(operation, program, device, reason) hears of one that cannot be built; "
-      "decide(operation, facts, device) gives a decision that no program holds, a list of int, or "
-      "None.");
+      "decide(operation, facts, device, extents) gives a decision that no program holds, a list of "
+      "int, or None; extents: the bits of facts that are sizes.");
   m.def(
       "built_programs",
       [] {

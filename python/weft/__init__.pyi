@@ -3424,9 +3424,9 @@ def vecdot(x1: _ArrayLike, x2: Tensor, /, *, axis: int | Sequence[int] | None = 
 @overload
 def vecdot(x1: _ArrayLike, x2: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> NDArray:
     """Sum of conj(x1) * x2 along an axis."""
-def all(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> NDArray:
+def all(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None) -> NDArray:
     """Is every element true?"""
-def any(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> NDArray:
+def any(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None) -> NDArray:
     """Is some element true?"""
 def count_nonzero(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> NDArray:
     """How many elements are not zero."""
@@ -3445,46 +3445,46 @@ def diff(x: Tensor, /, *, axis: int | Sequence[int] | None = -1, n: int = 1, pre
 def diff(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1, n: int = 1, prepend: NDArray | None = None, append: NDArray | None = None) -> NDArray:
     """Differences of neighbours, n times."""
 @overload
-def max(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> Tensor:
+def max(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> Tensor:
     """Largest element; NaN if there is one."""
 @overload
-def max(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> NDArray:
+def max(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> NDArray:
     """Largest element; NaN if there is one."""
 @overload
-def mean(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> Tensor:
+def mean(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None) -> Tensor:
     """Arithmetic mean."""
 @overload
-def mean(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> NDArray:
+def mean(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None) -> NDArray:
     """Arithmetic mean."""
 @overload
-def min(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> Tensor:
+def min(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> Tensor:
     """Smallest element; NaN if there is one."""
 @overload
-def min(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> NDArray:
+def min(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> NDArray:
     """Smallest element; NaN if there is one."""
 @overload
-def prod(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False) -> Tensor:
+def prod(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> Tensor:
     """Product of elements."""
 @overload
-def prod(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False) -> NDArray:
+def prod(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> NDArray:
     """Product of elements."""
 @overload
-def std(x: Tensor, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False) -> Tensor:
+def std(x: Tensor, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None) -> Tensor:
     """Standard deviation."""
 @overload
-def std(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False) -> NDArray:
+def std(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None) -> NDArray:
     """Standard deviation."""
 @overload
-def sum(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False) -> Tensor:
+def sum(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> Tensor:
     """Sum of elements."""
 @overload
-def sum(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False) -> NDArray:
+def sum(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> NDArray:
     """Sum of elements."""
 @overload
-def var(x: Tensor, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False) -> Tensor:
+def var(x: Tensor, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None) -> Tensor:
     """Variance, over n - correction."""
 @overload
-def var(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False) -> NDArray:
+def var(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None) -> NDArray:
     """Variance, over n - correction."""
 @overload
 def astype(x: Tensor, dtype: _DType | None, /, *, copy: _bool | None = True, device: _Device | None = None) -> Tensor:

@@ -15,6 +15,7 @@ import sys
 import threading
 import types
 
+from . import _core
 from ._boundary import is_function
 
 _MODULES = ("weft", "weft.linalg", "weft.fft", "weft.special", "weft.nn.functional", "weft.random")
@@ -60,6 +61,24 @@ def mapped(tree, kind, change):
     if isinstance(tree, slice):
         return slice(*(mapped(t, kind, change) for t in (tree.start, tree.stop, tree.step)))
     return tree
+
+
+def whole(function, public=""):
+    """A function of arrays that hosts run in one pass: inside a compiled function of arrays it runs as it is, between two pieces;
+    a method by its public name."""
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if args and type(args[0]) is not _core.NDArray:
+            first = next(leaves_of((args, kwargs), Recorder), None)
+            island = getattr(first, "whole", None)
+            if island is not None:
+                runs = getattr(sys.modules["weft"], public) if public else call
+                if (found := island(function.__name__, runs, args, kwargs)) is not None:
+                    return found
+        return function(*args, **kwargs)
+
+    return call
 
 
 _lock = threading.RLock()

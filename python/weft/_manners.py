@@ -25,7 +25,6 @@ _ARRAYS = (
     "weft.nn.",
 )
 _CODES = ("python.arguments", "array.asarray.type", "dtype.unknown")
-_NEUTRAL = {"sum": 0, "prod": 1, "any": False, "all": True, "mean": None, "max": None, "min": None}
 # Arguments of NumPy's that change nothing here at these values.
 _IDLE = {
     "order": (None, "C", "K", "A"),
@@ -195,14 +194,6 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
             del kwargs[k]
         elif k == "out":
             after.append(_into(kwargs.pop(k)))
-        elif k == "where" and _NEUTRAL.get(name) is not None:
-            mask, x = kwargs.pop(k), weft._functions.common.value(args[0])
-            args = (weft.where(weft.asarray(mask), x, _NEUTRAL[name]), *args[1:])
-        elif k == "where" and name in ("max", "min") and "initial" in named:
-            mask, x = kwargs.pop(k), weft._functions.common.value(args[0])
-            args = (weft.where(weft.asarray(mask), x, named["initial"]), *args[1:])
-        elif k == "initial" and name in ("max", "min", "sum", "prod"):
-            after.append(_with(name, kwargs.pop(k)))
         elif k == "dtype":
             after.append(lambda out, t=kwargs.pop(k): out.astype(t))
         elif k == "ndmin":
@@ -225,35 +216,6 @@ def _into(place):
         return place
 
     return write
-
-
-def _with(name, number):
-    import weft
-
-    combine = {"max": weft.maximum, "min": weft.minimum, "sum": weft.add, "prod": weft.multiply}
-    return lambda out: combine[name](out, number)
-
-
-_MOMENTS = ("mean", "var", "std")
-
-
-def _moment(name, x, axis=None, *, where, keepdims=False, ddof=0, correction=None, dtype=None):
-    """mean, var and std of the elements that `where` marks."""
-    import weft
-
-    x = weft._functions.common.real(x)
-    x = x if dtype is None else x.astype(dtype)
-    marked = weft.broadcast_to(weft.asarray(where).astype("bool"), tuple(x.shape))
-    count = weft.sum(marked.astype(x.dtype), axis=axis, keepdims=True)
-    out = weft.sum(weft.where(marked, x, 0.0), axis=axis, keepdims=True) / count
-    if name != "mean":
-        rest = weft.where(marked, x - out, 0.0)
-        less = ddof if correction is None else correction
-        out = weft.sum(rest * rest, axis=axis, keepdims=True) / (count - less)
-        out = weft.sqrt(out) if name == "std" else out
-    if keepdims:
-        return out
-    return weft.squeeze(out, axis=tuple(range(x.ndim)) if axis is None else axis)
 
 
 def _plain_order(name, args, kwargs):
@@ -310,8 +272,6 @@ def _retried(function, raised, args, kwargs):
             found = None
         if found is not None:
             return found
-    if name in _MOMENTS and not isinstance(kwargs.get("where", True), bool) and args:
-        return (_moment(name, *args, **kwargs),)
     try:
         parameters = _parameters(function)
         if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
+from weft import _numpy as np
 
 import weft
 

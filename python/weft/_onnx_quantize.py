@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import numpy as np
+from weft import _numpy as np
 
 import weft
 

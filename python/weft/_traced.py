@@ -145,6 +145,20 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
         axes[a], axes[b] = axes[b], axes[a]
         return self.permute(axes)
 
+    def copy(self):
+        """The same elements in memory of their own."""
+        return self.__weft_operation__(
+            *(("logical_or", (self, self)) if self.dtype == "bool" else ("positive", (self,)))
+        )
+
+    clone = copy
+
+    def whole(self, name, function, args, kwargs):
+        """What a function that hosts run in one pass gives, between two pieces; None where it has to be traced."""
+        if not active or not active[-1].on_host or active[-1].tensors:
+            return None
+        return active[-1].island(name, function, args, kwargs)
+
     def _reduced(self, name, axis, keepdims):
         return Traced(_core._lazy_reduce(name, self._lazy, axis, keepdims))
 

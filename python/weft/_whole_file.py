@@ -4,8 +4,6 @@
 import contextlib
 import errno
 import os
-import secrets
-import tempfile
 
 
 def _open_beside(folder):
@@ -16,6 +14,8 @@ def _open_beside(folder):
         except OSError as reason:
             if reason.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
                 raise
+    import tempfile
+
     return tempfile.mkstemp(dir=folder, prefix=".weft-")
 
 
@@ -45,7 +45,7 @@ def write_whole(path, parts):
     handle, temporary = _open_beside(folder)
     unnamed = temporary is None
     if unnamed:  # a name that cannot be guessed
-        temporary = os.path.join(folder, f".weft-{secrets.token_hex(8)}")
+        temporary = os.path.join(folder, f".weft-{os.urandom(8).hex()}")
     try:
         with os.fdopen(handle, "wb") as f:
             for part in parts:

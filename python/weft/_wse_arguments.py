@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from weft import _numpy as np
 
 from weft._wse_library import value_error
 

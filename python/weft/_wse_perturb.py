@@ -10,7 +10,6 @@ import itertools
 import os
 import subprocess
 import sys
-import tempfile
 import time
 
 from ._child import environment
@@ -80,6 +79,8 @@ def of_script(seed: int, arguments: list[str]) -> int:
     rows = _Rows()
     limits: dict[str, str] = {}
     seconds = None  # the first run may take as long as it likes
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         cycles_file = os.path.join(folder, "cycles")
         for name, options in choices(seed):

@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import ast
 import json
-import lzma
 import math
 import os
 import struct
-import tempfile
-import zipfile
 import zlib
 from collections.abc import Mapping as _Mapping
 from typing import Any as _Any
@@ -109,6 +106,7 @@ def save(path: str | os.PathLike[str] | _Any, x: _Any) -> None:
 def savez(path: str | os.PathLike[str] | _Any, **arrays: _Any) -> None:
     """Named arrays as .npz."""
     import io
+    import zipfile
 
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
@@ -250,6 +248,8 @@ def holds_arrays(path: str | os.PathLike[str] | _Any) -> bool:
 
 def _load_open(file, limit):
     """What an open file holds: its bytes in a file of their own, which goes when it has been read."""
+    import tempfile
+
     with tempfile.NamedTemporaryFile(prefix=".weft-") as copy:
         copy.write(file.read())
         copy.flush()
@@ -273,6 +273,9 @@ def load_arrays(path: str | os.PathLike[str] | _Any, limit: int | None = None) -
         with open(path, "rb") as f:
             return _parse_npy(f.read(), path)
     if magic[:2] == b"PK":
+        import lzma
+        import zipfile
+
         try:
             with zipfile.ZipFile(path) as archive:
                 out = {}

@@ -15,8 +15,8 @@ from . import _namespace as _ns
 from ._boundary import publish as _publish
 from ._errors import error as _error
 from ._joined import joined as _joined
-from ._pointwise import composed as _composed
 from ._fallback import computed as _computed
+from ._pointwise import composed as _composed
 from ._torch_names import understand as _understand
 from ._namespace.common import _array, _is_tensor
 from .autograd import Function as _Function
@@ -191,11 +191,6 @@ def cholesky(x, /, *, upper=False):
     return _gradients.link("cholesky", x, [cholesky(x.data, upper=upper)], [pull], again)[0]
 
 
-@_composed
-def _minors(a, b, c, d):
-    return a * b - c * d
-
-
 def cross(x1, x2, /, *, axis=-1):
     """The product of three-vectors along an axis; of vectors of two numbers, whose third is 0, too, and of two such the third number.
 
@@ -208,18 +203,42 @@ def cross(x1, x2, /, *, axis=-1):
             f"cross needs extents of 3 or 2, got {x1.shape[axis]} and {x2.shape[axis]}",
             help="choose the axis with the three numbers: axis=-1",
         )
-    if x1.shape[axis] == x2.shape[axis] == 3 and not x1.device.host_accessible:
-        # Numbers 0, 1, 2, 0, 1: each factor of the three results is a slice, and they are one kernel.
-        a, b = (_ns.moveaxis(v, axis, -1) for v in (x1, x2))
-        a, b = (_ns.concat([v, v[..., :2]], axis=-1) for v in (a, b))
-        return _ns.moveaxis(_minors(a[..., 1:4], b[..., 2:5], a[..., 2:5], b[..., 1:4]), -1, axis)
-    a = _ns.unstack(_ns.moveaxis(x1, axis, -1), axis=-1)
-    b = _ns.unstack(_ns.moveaxis(x2, axis, -1), axis=-1)
-    if len(a) == len(b) == 2:
-        return a[0] * b[1] - a[1] * b[0]
-    a, b = (v if len(v) == 3 else [*v, v[0] * 0] for v in (a, b))
-    parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    return _ns.stack(parts, axis=axis)
+    if x1.shape[axis] == x2.shape[axis] == 2:
+        (a, b), (c, d) = (_ns.unstack(_ns.moveaxis(x, axis, -1), axis=-1) for x in (x1, x2))
+        return a * d - b * c
+    x1, x2 = (_of_three(x, axis) for x in (x1, x2))
+    return _Cross.apply(x1, x2, axis) if _linked(x1) or _linked(x2) else _crossed(x1, x2, axis)
+
+
+def _of_three(x, axis):
+    if x.shape[axis] == 3:
+        return x
+    a, b = _ns.unstack(x, axis=axis)
+    return _ns.stack([a, b, a * 0], axis=axis)
+
+
+@_composed
+def _cross_parts(a, b, c, d, e, f):
+    return b * f - c * e, c * d - a * f, a * e - b * d
+
+
+def _crossed(x1, x2, axis):
+    parts = [_ns.unstack(_ns.moveaxis(x, axis, -1), axis=-1) for x in (x1, x2)]
+    return _ns.stack(_cross_parts(*parts[0], *parts[1]), axis=axis)
+
+
+class _Cross(_Function):
+    @staticmethod
+    def forward(ctx, x1, x2, axis):
+        ctx.save_for_backward(x1, x2)
+        ctx.axis = axis
+        return _crossed(*(x.data if _is_tensor(x) else x for x in (x1, x2)), axis)
+
+    @staticmethod
+    def backward(ctx, g):
+        x1, x2 = ctx.saved_tensors
+        towards = cross(_conjugate(x2), g, axis=ctx.axis), cross(g, _conjugate(x1), axis=ctx.axis)
+        return *(t.sum_to_size(*x.shape) for t, x in zip(towards, (x1, x2))), None
 
 
 def det(x, /):
@@ -247,12 +266,7 @@ def diagonal(x, /, *, offset=0):
     """Diagonals (..., k) of matrices (..., m, n), `offset` above the main one; of an array a view."""
     if not _is_tensor(x):
         return _core._diagonal(_array(x), -2, -1, offset)
-    rows, cols = x.shape[-2:]
-    first_row, first_col = max(0, -offset), max(0, offset)
-    count = max(0, min(rows - first_row, cols - first_col))
-    i = _ns.arange(count, device=x.device)
-    flat = _ns.reshape(x, (*x.shape[:-2], rows * cols))
-    return _ns.take(flat, (i + first_row) * cols + i + first_col, axis=-1)
+    return x.diagonal(offset, -2, -1)
 
 
 def trace(x, /, *, offset=0, dtype=None):

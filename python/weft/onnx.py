@@ -14,7 +14,7 @@ import dataclasses
 import os
 from typing import Any as _Any
 
-import numpy as np
+from weft import _numpy as np
 
 import weft
 

@@ -23,7 +23,7 @@ import threading
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
 
-import numpy as np
+from weft import _numpy as np
 
 import weft
 
@@ -36,7 +36,7 @@ __all__ = ["cmake", "extension", "include", "library", "load"]
 _HERE = pathlib.Path(__file__).resolve().parent
 _VERSION = 2  # WEFT_QPU_MODULE_VERSION of targets/qpu/extension/abi.h
 _FLOATS, _INTS, _INTEGER, _REAL = 1, 2, 3, 4
-_DTYPES = {_FLOATS: np.float32, _INTS: np.int32}
+_DTYPES = {_FLOATS: "float32", _INTS: "int32"}
 
 
 class _Value(ctypes.Structure):

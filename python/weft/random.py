@@ -29,6 +29,7 @@ class Key:
     """A position in the stream of one seed."""
 
     __slots__ = ("seed", "offset")
+    state = None  # of a stream that goes on: its place
 
     def __init__(self, seed: int, offset: int = 0):
         self.seed, self.offset = seed & (2**64 - 1), offset & (2**64 - 1)
@@ -42,6 +43,28 @@ class Key:
             self.seed, (self.offset ^ (1 << 63)) & (2**64 - 1), 2 * n, "cpu"
         ).tolist()
         return [Key(words[2 * i] | (words[2 * i + 1] << 32)) for i in range(n)]
+
+    def take(self, count: int) -> tuple[int, int]:
+        """(seed, first counter) of `count` words of 32 bits, four to a counter."""
+        return self.seed, self.offset
+
+
+class Stream(Key):
+    """A stream that goes on with each draw, as the default generator does: the `key=` of a generator's draws."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, seed: int, offset: int = 0):
+        self.state = {"key": seed & (2**64 - 1), "offset": offset & (2**64 - 1)}
+
+    seed = property(lambda self: self.state["key"])
+    offset = property(lambda self: self.state["offset"])
+
+    def take(self, count: int) -> tuple[int, int]:
+        return _core._random_next(self.state, count)
+
+    def split(self, n: int = 2) -> list[Key]:
+        return Key(*self.take(4)).split(n)
 
 
 def key(seed: int) -> Key:
@@ -65,7 +88,7 @@ def _take(count, key):
     if type(count) is not int:
         count = operator.index(count)  # of another type it would stay in the generator's state
     if key is not None:
-        return key.seed, key.offset
+        return key.take(count)
     if _captured():
         raise _error(
             "value",
@@ -75,6 +98,11 @@ def _take(count, key):
             help="draw them outside and pass them as an argument",
         )
     return _core._random_next(_state, count)
+
+
+def _going_on(key):
+    """The state that a draw advances, if that is all that it needs: the default generator's, a stream's."""
+    return key.state if key is not None else None if _captured() else _state
 
 
 def _size(shape, *numbers):
@@ -133,8 +161,8 @@ def uniform(shape=(), low=_ZERO, high=1.0, *, dtype=None, device=None, key=None,
         shape, low, high = _size_last(size, (shape, low, high), _ZERO, 1.0)
     else:
         _not_numpys("uniform", shape, low, high)
-    if key is None and not _captured():
-        x = _core._random_draw(False, _state, shape, low, high, dtype, device)
+    if (state := _going_on(key)) is not None:
+        x = _core._random_draw(False, state, shape, low, high, dtype, device)
         if x is not None:
             return x
     shape, n = _size(shape, low, high)
@@ -165,8 +193,8 @@ def normal(
     else:
         _not_numpys("normal", shape, mean, std)
     mean, std = mean if loc is None else loc, std if scale is None else scale
-    if key is None and not _captured():
-        x = _core._random_draw(True, _state, shape, mean, std, dtype, device)
+    if (state := _going_on(key)) is not None:
+        x = _core._random_draw(True, state, shape, mean, std, dtype, device)
         if x is not None:
             return x
     shape, n = _size(shape, mean, std)
@@ -184,8 +212,8 @@ def integers(low, high=None, shape=(), *, dtype=None, device=None, key=None, siz
     """Integers in [low, high), in [0, low) without high; size= is NumPy's name of the shape."""
     shape = shape if size is None else size
     low, high = (0, low) if high is None else (low, high)
-    if dtype is None and key is None and not _captured():
-        x = _core._random_draw_integers(_state, low, high, shape, device)
+    if dtype is None and (state := _going_on(key)) is not None:
+        x = _core._random_draw_integers(state, low, high, shape, device)
         if x is not None:
             return x
     shape, n = _size(shape)

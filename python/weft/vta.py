@@ -15,8 +15,6 @@ from __future__ import annotations
 import atexit as _atexit
 import json as _json
 import os as _os
-import shutil as _shutil
-import tempfile as _tempfile
 from typing import Any as _Any
 
 from ._boundary import publish as _publish
@@ -48,8 +46,11 @@ SAMPLES = ("pynq", "ultra96", "de10", "sim", "4x8x8", "1x32x32")
 
 def _temporary(name, values):
     """The path of a JSON file that lives as long as this process: a device's name names files."""
-    folder = _tempfile.mkdtemp(prefix="weft-vta-")
-    _atexit.register(_shutil.rmtree, folder, ignore_errors=True)
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="weft-vta-")
+    _atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = _os.path.join(folder, name)
     with open(path, "w", encoding="utf-8") as file:
         _json.dump(values, file, sort_keys=True)

@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
 
-import numpy as np
+from weft import _numpy as np
 
 import weft
 

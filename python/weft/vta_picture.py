@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stages' time drawn as a picture: load, compute and store one above another."""
 
-import html
 import json
 
 from . import _core
@@ -68,6 +67,8 @@ class record:
 
 def timeline(found, title, width=1100):
     """An SVG of spans: one row per stage, one colour per kind of instruction, with each stage's busy share."""
+    import html
+
     if not found:
         raise ValueError(f"nothing was recorded for {title!r}")
     begin = min(s[2] for s in found)

@@ -18,7 +18,7 @@ import operator
 from typing import Any as _Any
 from typing import NamedTuple
 
-import numpy as np
+from weft import _numpy as np
 
 from ._boundary import publish as _publish
 from . import _core, te

@@ -18,7 +18,7 @@ import warnings
 from typing import Any as _Any
 from collections.abc import Mapping, Sequence
 
-import numpy as np
+from weft import _numpy as np
 
 from weft._boundary import publish as _publish
 from weft._boundary import publish_classes as _publish_classes

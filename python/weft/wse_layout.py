@@ -9,11 +9,10 @@ import enum
 import json
 import operator
 import os
-import tempfile
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
 
-import numpy as np
+from weft import _numpy as np
 
 from ._wse_library import value_error
 
@@ -158,7 +157,7 @@ class Port:
         self.region, self.index = region, index
 
 
-_SYMBOL_TYPES = tuple(map(np.dtype, ("int32", "uint32", "float32", "int16", "uint16", "float16")))
+_SYMBOL_TYPES = ("int32", "uint32", "float32", "int16", "uint16", "float16")
 
 
 class CodeRegion:
@@ -223,7 +222,7 @@ class CodeRegion:
         w, h = self._data["width"], self._data["height"]
         problem = ""
         if a.dtype not in _SYMBOL_TYPES:
-            problem = f"elements are {a.dtype}; legal are {', '.join(map(str, _SYMBOL_TYPES))}"
+            problem = f"elements are {a.dtype}; legal are {', '.join(_SYMBOL_TYPES)}"
         elif a.size != x_size * y_size:
             problem = f"the array has {a.size} elements, width {x_size} times height {y_size} are {x_size * y_size}"
         elif y_size % h or x_size % w:
@@ -418,6 +417,8 @@ class SdkLayout:
         port_map.json beside the program lists the ports' names."""
         from weft._wse_library import tool
         from weft.wse import FP16TYPE, SdkTarget
+
+        import tempfile
 
         out = out_prefix or tempfile.mkdtemp(prefix="weft-wse-")
         tool(

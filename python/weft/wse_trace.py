@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+from weft import _numpy as np
 
 
 def decode(runtime, x: int, y: int, key: str) -> list:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import pathlib
 import sys
@@ -45,6 +44,8 @@ def cslc_main(argv: list[str] | None = None) -> int:
 
 
 def _options() -> argparse.ArgumentParser:
+    import argparse
+
     p = argparse.ArgumentParser(
         prog="cslc",
         description="Compiles a CSL program for the fabric simulator.",

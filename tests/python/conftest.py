@@ -5,6 +5,7 @@ import fnmatch
 import os
 import pathlib
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -130,6 +131,7 @@ def jobs():
     """jobs("mpirun" or "torchrun", ranks, program, *arguments): (status, what it printed)."""
     from launchers import Jobs
 
-    made = Jobs()
+    of = os.environ.get("PYTEST_XDIST_TESTRUNUID", os.getpid())  # one for all workers
+    made = Jobs(pathlib.Path(tempfile.gettempdir()) / f"weft-jobs-{of}")
     yield made
     made.end()

@@ -8,15 +8,18 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 
 import pytest
 
 import weft
+from weft.distributed.launcher import process_ended
 
 PACKAGE = str(pathlib.Path(weft.__file__).parents[1])
 needs_mpi = pytest.mark.skipif(
@@ -65,9 +68,14 @@ def environment(**more):
     return {**env, "OMP_NUM_THREADS": "1", **more}
 
 
-def torchrun_command(*command, ranks=2, restarts=0, port=None):
+def torchrun_command(*command, ranks=2, restarts=0, port=None, look=0.2):
+    """`look`: seconds between two looks of torchrun at its ranks, 5 where nobody says."""
     start = [torch_python(), "-m", "torch.distributed.run", f"--nproc_per_node={ranks}"]
-    start += [f"--max_restarts={restarts}", f"--master_port={port or free_port()}"]
+    start += [
+        f"--max_restarts={restarts}",
+        f"--master_port={port or free_port()}",
+        f"--monitor_interval={look}",
+    ]
     # The output of a tenth rank, which there is none of: without a word about it PyTorch 1.13 does not start under Python 3.11.
     start += ["--redirects=9:1", "--tee=9:1"]
     return [*start, *map(str, command)]
@@ -86,8 +94,8 @@ def run(command, seconds=600, **variables):
     return done.returncode, done.stdout + done.stderr
 
 
-def torchrun(*command, ranks=2, restarts=0, port=None, seconds=600):
-    start = torchrun_command(*command, ranks=ranks, restarts=restarts, port=port)
+def torchrun(*command, seconds=600, **more):
+    start = torchrun_command(*command, **more)
     return run(start, seconds, PYTHONPATH=PACKAGE)
 
 
@@ -95,90 +103,90 @@ def mpirun(n, *command, seconds=600, **more):
     return run(mpirun_command(n, *command), seconds, **more)
 
 
-class Job:
-    """A launcher's job whose ranks run one program after the other (distributed/served.py)."""
-
-    def __init__(self, start, folder, ranks, variables):
-        self.folder, self.number, self.ranks = folder, 0, {}
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(str(folder / "socket"))
-            listener.listen()
-            self.output = (folder / "launcher").open("w+")
-            self.process = subprocess.Popen(
-                start, env=environment(**variables), stdin=subprocess.DEVNULL, stdout=self.output, stderr=self.output,
-            )  # fmt: skip
-            listener.settimeout(1)
-            while len(self.ranks) < ranks and self.process.poll() is None:
-                with contextlib.suppress(TimeoutError):
-                    peer = listener.accept()[0]
-                    peer.settimeout(60)
-                    lines = peer.makefile("rw")
-                    self.ranks[int(lines.readline() or -1)] = peer, lines
-
-    def run(self, command, seconds):
-        """(status, what it printed): 0 when each rank has run it. Otherwise the job has ended."""
-        self.number += 1
-        output = self.folder / str(self.number)
-        for rank, (peer, lines) in self.ranks.items():
-            peer.settimeout(seconds)
-            with contextlib.suppress(OSError):
-                told = dict(command=list(map(str, command)), output=str(output), rank=rank)
-                lines.write(json.dumps(told) + "\n")
-                lines.flush()
-        status = 0
-        for _, lines in self.ranks.values():
-            try:
-                status = status or int(lines.readline() != "done\n")
-            except OSError:  # the time is over
-                status = 1
-                self.process.kill()
-        status = status and (self.end() or 1)
-        texts = [path.read_text() for path in sorted(self.folder.glob(f"{self.number}.*"))]
-        if status:
-            self.output.seek(0)
-            texts.append(self.output.read())
-        return status, "".join(texts)
-
-    def end(self):
-        for peer, lines in self.ranks.values():
-            lines.close(), peer.close()
-        self.ranks = {}
-        try:
-            return self.process.wait(timeout=60)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return self.process.wait()
-
-
 class Jobs:
-    """Programs under mpirun and torchrun, in jobs that are started once: a launch costs more than most programs."""
+    """Programs under mpirun and torchrun, in jobs that are started once: a launch costs more than most programs. All workers of pytest-xdist that are given
+    one folder share them: a job runs one program at a time, and the last worker ends it. Each job has a folder with a socket for each rank (distributed/served.py).
+    """
 
-    def __init__(self):
-        self._folder = tempfile.TemporaryDirectory(prefix="weft-jobs-")
-        self._running, self._started = {}, 0
+    def __init__(self, folder):
+        self._folder, self._started = pathlib.Path(folder), []
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._users = (self._folder / "users").open("w")
+        fcntl.flock(self._users, fcntl.LOCK_SH)
 
     def __call__(self, launcher, ranks, *command, seconds=200):
-        job = self._running.pop((launcher, ranks), None)
-        if job is None or job.process.poll() is not None:
-            self._started += 1
-            folder = pathlib.Path(self._folder.name) / str(self._started)
-            folder.mkdir()
-            serve = pathlib.Path(__file__).parent / "distributed/served.py", folder / "socket"
-            start = (
-                mpirun_command(ranks, *serve)
-                if launcher == "mpirun"
-                else torchrun_command(*serve, ranks=ranks)
-            )
-            job = Job(start, folder, ranks, dict(PYTHONPATH=PACKAGE))
-        status, text = job.run(command, seconds)
-        if status == 0:
-            self._running[launcher, ranks] = job
-        return status, text
+        """(status, what it printed): 0 when each rank has run it. Otherwise the job has ended."""
+        job = self._folder / f"{launcher}-{ranks}"
+        with (self._folder / f"{job.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not job.exists():
+                job.mkdir()
+                self._start(job, launcher, ranks)
+            status = not self._run(job, ranks, list(map(str, command)), seconds)
+            if status:
+                self._wait(job)
+            texts = [path.read_text() for path in sorted(job.glob("output.*"))]
+            if status:
+                texts.append((job / "launcher").read_text())
+                shutil.rmtree(job)
+            return int(status), "".join(texts)
+
+    def _start(self, job, launcher, ranks):
+        serve = pathlib.Path(__file__).parent / "distributed/served.py", job, self._users.name
+        start = mpirun_command(ranks, *serve) if launcher == "mpirun" else torchrun_command(*serve, ranks=ranks)  # fmt: skip
+        with (job / "launcher").open("w") as output:
+            process = subprocess.Popen(
+                start, env=environment(PYTHONPATH=PACKAGE), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+            )  # fmt: skip
+        self._started.append(process)
+        (job / "process").write_text(str(process.pid))
+        while not process_ended(process.pid) and not all(self._socket(job, r).exists() for r in range(ranks)):  # fmt: skip
+            time.sleep(0.02)
+
+    def _socket(self, job, rank):
+        return job / f"rank.{rank}"
+
+    def _run(self, job, ranks, command, seconds):
+        """Whether every rank has run a command."""
+        for old in job.glob("output.*"):
+            old.unlink()
+        asked = []
+        try:
+            for rank in range(ranks):
+                asked.append(socket.socket(socket.AF_UNIX))
+                asked[-1].settimeout(seconds)
+                asked[-1].connect(str(self._socket(job, rank)))
+                asked[-1].sendall((json.dumps(command) + "\n").encode())
+            return all([peer.recv(4) == b"done" for peer in asked])
+        except TimeoutError:
+            os.kill(int((job / "process").read_text()), signal.SIGKILL)
+            return False
+        except OSError:  # a rank is gone
+            return False
+        finally:
+            for peer in asked:
+                peer.close()
+
+    def _wait(self, job, seconds=60):
+        process, begun = int((job / "process").read_text()), time.monotonic()
+        while not process_ended(process):
+            if time.monotonic() - begun > seconds:
+                os.kill(process, signal.SIGKILL)
+            time.sleep(0.02)
 
     def end(self):
-        for job in self._running.values():
-            job.end()
-        self._folder.cleanup()
+        """Gives the jobs up; the last worker to do so ends them."""
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            jobs = [path for path in self._folder.iterdir() if path.is_dir()]
+            for job in jobs:
+                self._run(job, int(job.name.rpartition("-")[2]), [], 10)
+            for job in jobs:
+                self._wait(job)
+            shutil.rmtree(self._folder)
+        self._users.close()
+        for process in self._started:  # those that have ended are buried
+            process.poll()
 
 
 @pytest.fixture

@@ -44,6 +44,21 @@ CASES = {
     "two results of each channel, dilation": dict(
         n=1, c=3, o=6, image=(9, 9), kernel=(3, 3), padding=(2, 2), dilation=(2, 2), groups=3
     ),
+    # Sums that are cut into parts: of equal ones, with a rest, of groups.
+    "many channels to three": dict(n=1, c=40, o=3, image=(9, 11), kernel=(3, 3), padding=(1, 1)),
+    "a prime number of channels to five": dict(
+        n=1, c=37, o=5, image=(6, 7), kernel=(3, 2), stride=(2, 1), padding=(0, 1)
+    ),
+    "three to many channels": dict(n=1, c=3, o=43, image=(7, 9), kernel=(7, 5), padding=(1, 3)),
+    "groups of many channels to two": dict(
+        n=1, c=72, o=6, image=(8, 5), kernel=(3, 3), stride=(1, 2), padding=(1, 0), groups=3
+    ),
+    "windows side by side, with margins": dict(
+        n=2, c=11, o=13, image=(8, 9), kernel=(3, 2), stride=(3, 2), padding=(1, 1)
+    ),
+    "windows side by side in groups": dict(
+        n=2, c=10, o=14, image=(9, 13), kernel=(2, 3), stride=(2, 3), groups=2
+    ),
     "wide windows of each channel": dict(
         n=1, c=2, o=2, image=(3, 70), kernel=(1, 40), padding=(0, 3), groups=2
     ),

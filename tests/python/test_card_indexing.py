@@ -316,4 +316,4 @@ def test_vector_products(grid, dtype):
         )
     if dtype != "complex64":
         x = weft.asarray(rng.integers(-9, 9, (50, 3)).astype(dtype), device=grid)
-        assert launches(grid, lambda: weft.linalg.cross(x, x)) == 3
+        assert launches(grid, lambda: weft.linalg.cross(x, x)) <= 3

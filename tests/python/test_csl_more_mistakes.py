@@ -106,13 +106,14 @@ def test_a_parameter_that_a_library_does_not_have_is_reported(arch, tmp_path):
 
 @pytest.mark.parametrize("arch", ["wse2", "wse3"])
 def test_a_mistake_inside_a_called_function_names_the_call(arch, tmp_path):
-    """The place of a mistake that only the call makes is in a function, perhaps of a library: the call is named too."""
+    """The place of a mistake that only the call makes is in a function of a library: the call is its place, the rest a note."""
     (tmp_path / "layout.csl").write_text(LAYOUT)
     globals_ = 'const p = @import_module("<simprint>");'
     (tmp_path / "pe.csl").write_text(globals_ + START % 'p.fmt_no_nl("{} {}", .{ 1 });')
     with pytest.raises(wse.WseError) as caught:
         wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch=arch)
-    assert "called from here" in str(caught.value) and "pe.csl:2:" in str(caught.value)
+    assert "<simprint>:" in str(caught.value) and "note: found here" in str(caught.value)
+    assert "pe.csl:2:" in str(caught.value).split("note: found here")[0]
 
 
 @pytest.mark.parametrize("arch,other", [("wse2", "@get_input_queue(3)"), ("wse3", "@get_color(3)")])

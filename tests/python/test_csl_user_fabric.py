@@ -507,3 +507,143 @@ comptime {
     a, b, c = v[0, 0].reshape(3, -1)
     np.testing.assert_array_equal(m.get("r", 4)[0, 1], [a.sum(), -b.sum(), max(0, c.max()), 0])
     m.stop()
+
+
+@both
+def test_control_wavelets_relayed_through_memory(arch, tmp_path):
+    """.control_transform: a PE in between stores data and commands in a FIFO; they leave it as what they came."""
+    w = 3
+    pe = (
+        SYS
+        + """
+param first: bool; param last: bool; param rx: color; param tx: color;
+const ctl = @import_module("<control>");
+const iq = @get_input_queue(2); const oq = @get_output_queue(3);
+const cid = @get_control_task_id(40);
+var got = @zeros([16]u32); var got_p: [*]u32 = &got;
+var buf = @zeros([4]u32); const fifo = @allocate_fifo(buf);
+const in = @get_dsd(fabin_dsd, .{ .extent = 9, .fabric_color = rx, .input_queue = iq, .control_transform = true });
+const out = @get_dsd(fabout_dsd, .{ .extent = 9, .fabric_color = tx, .output_queue = oq, .control_transform = true });
+const one = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = tx, .output_queue = oq });
+const command = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = tx, .output_queue = oq, .control = true });
+var at: u16 = 0;
+const fin = @get_local_task_id(10);
+task take(v: u32) void { got[at] = v; at += 1; if (at == 9) { sys.unblock_cmd_stream(); } }
+task order(v: u16) void { got[at] = 0xC0000000 | @as(u32, v); at += 1; if (at == 9) sys.unblock_cmd_stream(); }
+task end() void { sys.unblock_cmd_stream(); }
+fn run() void {
+  if (first) {
+    for (@range(u16, 9)) |k| {
+      if (k % 4 == 3) { @mov32(command, ctl.encode_single_payload(ctl.opcode.NOP, false, cid, 100 + k)); }
+      else { @mov32(one, @as(u32, k) * 1000); }
+    }
+    sys.unblock_cmd_stream();
+  } else if (!last) {
+    @mov32(fifo, in, .{ .async = true });
+    @mov32(out, fifo, .{ .async = true, .activate = fin });
+  }
+}
+comptime {
+  @bind_local_task(end, fin);
+  @initialize_queue(iq, .{ .color = rx });
+  if (@is_arch("wse3")) @initialize_queue(oq, .{ .color = tx }) else @initialize_queue(oq);
+  if (last) { @bind_data_task(take, if (@is_arch("wse3")) @get_data_task_id(iq) else @get_data_task_id(rx)); @bind_control_task(order, cid); }
+  @export_symbol(got_p, "got"); @export_symbol(run);
+}
+"""
+    )
+    text = layout(
+        [("got", "[*]u32", False), ("run", "fn()void")],
+        config="""
+    const there = .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ EAST } } };
+    const here = .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } };
+    @set_color_config(x, y, if (x % 2 == 0) A else B, there);
+    @set_color_config(x, y, if (x % 2 == 0) B else A, here);""",
+        params="const A = @get_color(2); const B = @get_color(3);",
+        binding=".first = x == 0, .last = x == W - 1, .rx = if (x % 2 == 0) B else A, .tx = if (x % 2 == 0) A else B",
+    )
+    m = Machine(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, w, 1)
+    m.launch("run")
+    got = m.get("got", 9, np.uint32)[0, 2]
+    m.stop()
+    assert got.tolist() == [0xC0000000 | 100 + k if k % 4 == 3 else 1000 * k for k in range(9)]
+
+
+def filtered(kind, wavelets, limit1=0, limit2=0, max_counter=0, init=0, data=False, control=False, controls=False):  # fmt: skip
+    """What the guide's sentences about counters let pass of `wavelets`, (number, whether control) each."""
+    out, count, limit, off, second = (
+        [],
+        init,
+        limit1,
+        kind == "sparse_counter" and not limit1,
+        False,
+    )
+    for number, is_control in wavelets:
+        if off or (not controls if is_control else count <= max_counter):
+            out.append(number)
+        elif is_control and count == max_counter:
+            out.append(number)
+        if off or not (control if is_control else data):
+            continue
+        if count < limit:
+            count += 1
+            continue
+        count = 0
+        if kind == "sparse_counter":
+            off, limit, second = second or not limit2, limit2, True
+    return out
+
+
+@both
+@pytest.mark.parametrize(
+    "kind,settings",
+    [
+        ("counter", dict(limit1=4, max_counter=1, data=True)),
+        ("counter", dict(limit1=4, max_counter=2, data=True, control=True, controls=True)),
+        ("counter", dict(limit1=3, max_counter=3, control=True)),
+        ("counter", dict(limit1=2, max_counter=0, init=2, data=True, controls=True)),
+        ("sparse_counter", dict(limit1=3, limit2=5, max_counter=0, data=True)),
+        ("sparse_counter", dict(limit1=3, limit2=3, max_counter=1, data=True)),
+        ("sparse_counter", dict(limit1=3, max_counter=0, data=True)),
+        ("sparse_counter", dict(limit2=3, max_counter=0, data=True)),
+        ("sparse_counter", dict(limit1=2, limit2=4, max_counter=0, data=True, control=True)),
+    ],
+)
+def test_counters_of_data_and_control_wavelets(arch, kind, settings, tmp_path):
+    n = 20
+    names = dict(init="init_counter", data="count_data", control="count_control", controls="filter_control")  # fmt: skip
+    fields = "".join(f", .{names.get(k, k)} = {str(v).lower()}" for k, v in settings.items())
+    pe = (
+        SYS
+        + f"""
+param sends: bool;
+const c = @get_color(2); const ctl = @import_module("<control>"); const cid = @get_control_task_id(40);
+const iq = @get_input_queue(2); const oq = @get_output_queue(3);
+const one = @get_dsd(fabout_dsd, .{{ .extent = 1, .fabric_color = c, .output_queue = oq }});
+const command = @get_dsd(fabout_dsd, .{{ .extent = 1, .fabric_color = c, .output_queue = oq, .control = true }});
+var got = @constants([{n}]u32, 99); var got_p: [*]u32 = &got; var at: u16 = 0;
+task take(v: u32) void {{ got[at] = v; at += 1; }}
+task order(v: u16) void {{ got[at] = @as(u32, v); at += 1; }}
+fn run() void {{
+  if (sends) {{ for (@range(u16, {n})) |k| {{
+    if (k % 3 == 1) {{ @mov32(command, ctl.encode_single_payload(ctl.opcode.NOP, false, cid, k)); }} else {{ @mov32(one, @as(u32, k)); }}
+  }} }}
+  sys.unblock_cmd_stream();
+}}
+comptime {{
+  if (sends) {{ @set_local_color_config(c, .{{ .routes = .{{ .rx = .{{RAMP}}, .tx = .{{EAST}} }} }}); }}
+  else {{ @set_local_color_config(c, .{{ .routes = .{{ .rx = .{{WEST}}, .tx = .{{RAMP}} }}, .filter = .{{ .kind = .{{ .{kind} = true }}{fields} }} }}); }}
+  @initialize_queue(iq, .{{ .color = c }});
+  if (@is_arch("wse3")) @initialize_queue(oq, .{{ .color = c }}) else @initialize_queue(oq);
+  @bind_data_task(take, if (@is_arch("wse3")) @get_data_task_id(iq) else @get_data_task_id(c)); @bind_control_task(order, cid);
+  @export_symbol(got_p, "got"); @export_symbol(run);
+}}
+"""
+    )
+    text = layout([("got", "[*]u32", False), ("run", "fn()void")], binding=".sends = x == 0")
+    m = Machine(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, 2, 1)
+    m.launch("run")
+    got = m.get("got", n, np.uint32)[0, 1].tolist()
+    m.stop()
+    want = filtered(kind, [(k, k % 3 == 1) for k in range(n)], **settings)
+    assert got == want + [99] * (n - len(want))

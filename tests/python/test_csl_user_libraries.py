@@ -226,6 +226,107 @@ comptime { @bind_local_task(step, next); @export_symbol(out_p, "out"); @export_s
     m.stop()
 
 
+def test_messages_whose_length_the_receiver_does_not_know(tmp_path):
+    """WSE-3: as above, with more elements in each round; a message is received before it is sent."""
+    w, h, n = 3, 2, 9
+    pe = (
+        SYS
+        + """
+param n: u16; param P: u16;
+const place = @import_module("<layout>");
+const post = @import_module("<message_passing>", .{ .input_queue_id = 2, .output_queue_id = 3, .enable_asserts = true });
+var out = @zeros([P * n]f32); var got = @zeros([P * n]f32); var out_p: [*]f32 = &out; var got_p: [*]f32 = &got;
+const next = @get_local_task_id(12);
+var round: u16 = 0; var me: u16 = 0;
+fn run() void { post.init(); me = place.get_y_coord() * 3 + place.get_x_coord(); round = 0; @activate(next); }
+task step() void {
+  round += 1;
+  if (round == P) { sys.unblock_cmd_stream(); return; }
+  const to = (me + round) % P; const from = (me + P - round) % P;
+  post.recv_message(&got[from * n], .{ .activate = next });
+  post.send_message(to % 3, to / 3, &out[to * n], round + 3, .{});
+}
+comptime { @bind_local_task(step, next); @export_symbol(out_p, "out"); @export_symbol(got_p, "got"); @export_symbol(run); }
+"""
+    )
+    text = layout(
+        [("out", "[*]f32", True), ("got", "[*]f32", False), ("run", "fn()void")],
+        params="param n: u16;",
+        binding=".n = n, .P = W * H",
+    )
+    m = Machine(tmp_path, "wse3", {"layout.csl": text, "pe.csl": pe}, w, h, {"n": n})
+    count = w * h
+    out = rng.random((count, count, n)).astype(np.float32)
+    m.put("out", out)
+    m.launch("run")
+    got = m.get("got", count * n).reshape(count, count, n)
+    m.stop()
+    want = np.zeros_like(got)
+    for to in range(count):
+        for sender in range(count):
+            k = (to - sender) % count + 3 if to != sender else 0
+            want[to, sender, :k] = out[sender, to, :k]
+    np.testing.assert_array_equal(got, want)
+
+
+MAIL = """
+const place = @import_module("<layout>");
+const iq = @get_input_queue(2);
+const post = @import_module("<message_passing>", .{ .input_queue_id = iq, .output_queue_id = @get_output_queue(3) });
+var out = @zeros([12]u16); var got = @zeros([40]u32); var got_p: [*]u32 = &got;
+var at: u16 = 0;
+const done = @get_local_task_id(11);
+task end() void { sys.unblock_cmd_stream(); }
+comptime { @bind_local_task(end, done); @export_symbol(got_p, "got"); @export_symbol(run); }
+"""
+MAIL_EXPORTS = [("got", "[*]u32", False), ("run", "fn()void")]
+
+
+def test_a_data_task_takes_a_messages_header_and_all_but_its_last_element(tmp_path):
+    w = 3
+    pe = (
+        SYS
+        + MAIL
+        + """
+fn run() void {
+  post.init();
+  const x = place.get_x_coord();
+  for (@range(u16, 12)) |k| { out[k] = 100 * x + k; }
+  post.send_message((x + 1) % 3, 0, &out, 5 + x, .{});
+  post.send_message((x + 2) % 3, 0, &out[5], 3, .{ .activate = done });
+}
+task take(v: u32) void { got[at] = v; at += 1; }
+comptime { @bind_data_task(take, @get_data_task_id(iq)); }
+"""
+    )
+    m = Machine(tmp_path, "wse3", {"layout.csl": layout(MAIL_EXPORTS), "pe.csl": pe}, w, 1)
+    m.launch("run")
+    got = m.get("got", 40, np.uint32)[0]
+    m.stop()
+    for x in range(w):
+        a, b = (x - 1) % w, (x - 2) % w
+        one = [5 + a, *(100 * a + k for k in range(4 + a))]
+        other = [3, 100 * b + 5, 100 * b + 6]
+        assert got[x, : len(one) + 3].tolist() in (one + other, other + one)
+        assert not got[x, len(one) + 3 :].any()
+
+
+def test_a_message_longer_than_its_receiver_expects(tmp_path):
+    pe = (
+        SYS
+        + MAIL
+        + """
+fn run() void { post.init(); post.recv_message(&got, 3, .{ .activate = done }); post.send_message(0, 0, &out, 4, .{}); }
+"""
+    )
+    m = Machine(tmp_path, "wse3", {"layout.csl": layout(MAIL_EXPORTS), "pe.csl": pe})
+    with pytest.raises(wse.WseError) as caught:
+        m.launch("run")
+        m.get("got", 1, np.uint32)
+    assert caught.value.code == "wse.message.length"
+    assert "a message of 4 elements arrives where 3 are received" in str(caught.value)
+
+
 @pytest.mark.parametrize("order", [ROW, COLUMN])
 @both
 def test_streams_through_data_tasks(arch, order, tmp_path):

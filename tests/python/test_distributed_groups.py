@@ -44,7 +44,8 @@ def passes(launch, ranks, *command):
     [pytest.param("mpirun", marks=needs_mpi), pytest.param("torchrun", marks=needs_torchrun)],
 )
 def test_views_numbers_and_handles_that_nobody_waits_for(jobs, launcher):
-    passes(functools.partial(jobs, launcher), 3, PROGRAMS / "layouts.py", "cpu")
+    types = ["sizes"] if launcher == "torchrun" else []  # collectives.py has all under both
+    passes(functools.partial(jobs, launcher), 3, PROGRAMS / "layouts.py", "cpu", *types)
 
 
 @under
@@ -53,6 +54,8 @@ def test_ranks_outside_a_group_are_refused(program, launch):  # noqa: F811
     path = program("""
         import copy, pickle
         from weft import nn
+        from weft.distributed import failure
+        failure.LAST_WORDS = 1.0
         world = dist.init()
         r = dist.rank()
         def code(call, *args, **named):
@@ -86,7 +89,7 @@ def test_ranks_outside_a_group_are_refused(program, launch):  # noqa: F811
         assert code(dist.all_reduce, x, group=world) == code(dist.all_reduce, x, group=pair) == "distributed.group"
         if r == 0:
             import time
-            time.sleep(4)  # longer than a rank waits for one that has left
+            time.sleep(2)  # longer than a rank waits for one that has left
         assert dist.all_reduce(x).tolist() == [3, 3]
         print("all refused", r, flush=True)
         dist.new_group([0, 1] if r else [1, 0])
@@ -94,6 +97,70 @@ def test_ranks_outside_a_group_are_refused(program, launch):  # noqa: F811
     status, text = launch(3, path)
     assert text.count("all refused") == 3 and status != 0, text
     assert "rank 0 calls new_group([1, 0]); rank 1 calls new_group([0, 1])" in text, text
+
+
+@pytest.mark.parametrize(
+    "launcher",
+    [pytest.param("mpirun", marks=needs_mpi), pytest.param("torchrun", marks=needs_torchrun)],
+)
+def test_threads_call_in_groups_of_their_own(program, jobs, launcher):  # noqa: F811
+    path = program("""
+        import threading
+        dist.init()
+        r, n, wrong = dist.rank(), dist.size(), []
+        def work(group, number):
+            try:
+                for i in range(60):
+                    size = (5, 1000, 200_000)[i % 3]
+                    got = dist.all_reduce(weft.full((size,), float(r + number)), group=group)
+                    assert float(got[0]) == float(got[size - 1]) == sum(k + number for k in range(n))
+                    assert dist.all_gather(weft.full((1,), float(r)), group).tolist() == list(range(n))
+                    if i % 10 == 0:
+                        dist.barrier(group)
+            except BaseException as problem:
+                wrong.append(problem)
+        threads = [threading.Thread(target=work, args=(dist.new_group(range(n)), number)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong, wrong
+        print("ok", r)
+    """)
+    passes(functools.partial(jobs, launcher), 3, path)
+
+
+@needs_mpi
+def test_groups_of_one_to_eight_ranks(program, jobs):  # noqa: F811
+    """Every collective in groups of each size: of the first ranks, and of the last ones in turned order."""
+    path = program("""
+        import numpy as np
+        dist.init()
+        r = dist.rank()
+        def rows(rank, size):
+            return np.random.default_rng([rank, size]).integers(-9, 9, (2 * size, 3)).astype("float32")
+        for size in range(1, 9):
+            for ranks in (list(range(size)), list(range(8))[::-1][:size]):
+                group = dist.new_group(ranks)
+                if r not in ranks:
+                    continue
+                me, every = ranks.index(r), [rows(rank, size) for rank in ranks]
+                x, own = weft.asarray(rows(r, size).T.copy()).T, slice(2 * me, 2 * me + 2)  # not compact
+                total = np.sum(every, axis=0)
+                turned = np.concatenate([part[own] for part in every])
+                for got, want in (
+                    (dist.all_reduce(x, group=group), total),
+                    (dist.all_reduce(x, "min", group), np.min(every, axis=0)),
+                    (dist.reduce_scatter(x, group=group), total[own]),
+                    (dist.all_gather(x[1:], group), np.concatenate([part[1:] for part in every])),
+                    (dist.broadcast(x, size - 1, group), every[-1]),
+                    (dist.all_to_all(x, group), turned),
+                ):
+                    assert np.array_equal(got.numpy(), want), (ranks, got, want)
+                dist.barrier(group)
+        print("ok", r)
+    """)
+    passes(functools.partial(jobs, "mpirun"), 8, path)
 
 
 def test_sums_of_truth_values_do_not_wrap_around():

@@ -134,6 +134,32 @@ def test_a_rank_killed_before_init_is_named_on_every_other(program, tmp_path, la
         assert re.search(told, text), text
 
 
+def test_a_failure_that_comes_while_a_library_loads_keeps_its_name(program, tmp_path):  # noqa: F811
+    """What begins PyTorch's C++ makes a RuntimeError of any exception."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text("""
+import time
+print("loading", flush=True)
+try:
+    time.sleep(60)
+except BaseException as problem:
+    raise RuntimeError(str(problem)) from None
+""")
+    path = program("""
+        try:
+            dist.init(timeout=50)
+        except weft.DeviceError as problem:
+            print(problem.code, problem.message)
+    """)
+    variables = dict(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="9")
+    env = environment(PYTHONPATH=f"{tmp_path}:{PACKAGE}", **variables)
+    with subprocess.Popen([sys.executable, path], env=env, stdout=subprocess.PIPE, text=True) as rank:  # fmt: skip
+        assert rank.stdout.readline() == "loading\n"
+        rank.terminate()
+        text = rank.stdout.read()
+    assert "distributed.peer" in text and "the launcher ends the job (SIGTERM)" in text, text
+
+
 MISSING = """
     import os
     try:
@@ -310,11 +336,11 @@ def test_a_forked_process_is_no_rank(program, jobs, launcher):  # noqa: F811
             child.terminate()
             child.join()
             print("child", child.exitcode, flush=True)
-        assert float(dist.all_reduce(weft.ones((4,)))[0]) == 2
+        assert float(dist.all_reduce(weft.ones((4,)))[0]) == 3
         print("ok", dist.rank())
     """)
-    status, text = jobs(launcher, 2, path)
-    assert status == 0 and text.count("ok") == 2, text
+    status, text = jobs(launcher, 3, path)
+    assert status == 0 and text.count("ok") == 3, text
     assert "child -15" in text and "Traceback" not in text, text
 
 

@@ -62,3 +62,20 @@ def test_short_rows_are_computed_in_vectors():
     body = text[text.index("@main_kernel0.body") :].split("\n}")[0]
     assert body.count("load <8 x float>") == 1 and "load <16 x float>" not in body
     assert body.count("load float,") == 2  # the row's number and the ninth element
+
+
+@pytest.mark.parametrize("device", ["cpu", "ref", "opencl", "qpu"])
+@pytest.mark.parametrize("axes", [[1], [0, 2], None])
+def test_reductions_of_a_number_everywhere(device, axes):
+    """A kernel that reads no array: the number may be spread out or computed of others."""
+    from weft import _core
+
+    like = weft.asarray(drawn(12, 2, 7, 3), device=device)
+    x = _core._lazy_input(0, "float32", (2, 7, 3))
+    three = _core._lazy_constant(3, x)
+    over = None if axes is None else tuple(axes)
+    for number, value in ((three, 3.0), (_core._lazy_row("exp", [three]), math.exp(3.0))):
+        spread, want = _core._lazy_spread(number, (2, 7, 3)), np.full((2, 7, 3), value)
+        for name, reduced in (("sum", want.sum), ("max", want.max)):
+            plan = _core.FusedPlan([_core._lazy_reduce(name, spread, axes, False, None)], False, like)  # fmt: skip
+            np.testing.assert_allclose(plan.run([like])[0].numpy(), reduced(axis=over), rtol=1e-5)

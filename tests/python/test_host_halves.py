@@ -127,3 +127,28 @@ def test_products_with_vectors(dtype, m, k, layout):
             unit = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-22}[kind]
             error = np.abs(got.astype("float64").numpy() - want)
             assert (error <= unit * np.abs(want) + 2.0**-22 * (8 + terms)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "low, high",
+    [(0.3, 0.7), (-0.5, None), (None, 0.25), (0.0, 1e9), (-1e9, -0.1), (0.6, 0.2), (1, 2)],
+)
+def test_limits_of_all_words(dtype, low, high):
+    """Every 16-bit word between limits is what float32 gives, rounded; NaN stays."""
+    words = np.arange(65536, dtype="uint16")
+    every = (
+        (words.astype("uint32") << 16).view("float32")
+        if dtype == "bfloat16"
+        else words.view("float16")
+    )
+    x = weft.asarray(every).astype(dtype)
+    wide = x.astype("float32").numpy()
+    want = np.array(wide)
+    for limit, pick in ((low, np.maximum), (high, np.minimum)):
+        if limit is not None:
+            want = pick(want, weft.asarray(float(limit)).astype(dtype).astype("float32").numpy())
+    got = weft.clip(x, low, high)
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got.astype("float32").numpy(), want)
+    np.testing.assert_array_equal(weft.clip(x[::3], low, high).astype("float32").numpy(), want[::3])

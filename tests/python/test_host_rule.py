@@ -199,3 +199,149 @@ def test_steps_of_rows(rows):
     for lanes in (32, 16, 8, 4, 2):
         assert f"        for ax0_init in T.vectorized({lanes}):\n" in text
         assert f"            for ax0 in T.vectorized({lanes}):\n" in text
+
+
+def convolution(channels_last, n, ci, co, h, w, kh, kw, step, dilation, groups, dtype, pad):
+    """Tensors of a convolution, its weights' shape, and NumPy's result of arrays in the same layout."""
+    cg, og = ci // groups, co // groups
+    ih, iw = ((e - 1) * step + (k - 1) * dilation + 1 - 2 * pad for e, k in ((h, kh), (w, kw)))
+    sums = "int32" if dtype == "int8" else dtype
+
+    def at(b, c, i, j):
+        return (b, i, j, c) if channels_last else (b, c, i, j)
+
+    X = te.placeholder(at(n, ci, ih, iw), dtype, name="X")
+    W = te.placeholder((kh, kw, cg, co) if channels_last else (co, cg, kh, kw), dtype, name="W")
+    c, p, q = (te.reduce_axis(e, name=s) for e, s in ((cg, "c"), (kh, "p"), (kw, "q")))
+
+    def value(*index):
+        b, o, i, j = (index[0], index[3], index[1], index[2]) if channels_last else index
+        y, z = i * step + p * dilation - pad, j * step + q * dilation - pad
+        x = X[at(b, c if groups == 1 else o // og * cg + c, y, z)]
+        if pad:
+            inside = te.all(y >= 0, y < ih, z >= 0, z < iw)
+            x = te.if_then_else(inside, x, te.const(0, dtype))
+        wide = (lambda e: e.astype(sums)) if sums != dtype else (lambda e: e)
+        return te.sum(
+            wide(x) * wide(W[(p, q, c, o) if channels_last else (o, c, p, q)]), axis=[c, p, q]
+        )
+
+    Y = te.compute(at(n, co, h, w), value, name="Y")
+
+    def reference(x, weights):
+        x, weights = x.astype("float64"), weights.astype("float64")
+        if channels_last:
+            x, weights = x.transpose(0, 3, 1, 2), weights.transpose(3, 2, 0, 1)
+        x = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+        out = np.zeros((n, co, h, w))
+        for g in range(groups):
+            for a in range(kh):
+                for e in range(kw):
+                    part = x[:, g * cg : (g + 1) * cg, a * dilation :, e * dilation :][
+                        :, :, ::step, ::step
+                    ][:, :, :h, :w]
+                    out[:, g * og : (g + 1) * og] += np.einsum(
+                        "bcij,oc->boij", part, weights[g * og : (g + 1) * og, :, a, e]
+                    )
+        return out.transpose(0, 2, 3, 1) if channels_last else out
+
+    return [X, W, Y], sums, reference
+
+
+CONVOLUTIONS = {  # n, ci, co, h, w, kh, kw, step, dilation, groups, dtype, pad
+    "odd channels": (1, 7, 21, 9, 27, 3, 3, 1, 1, 1, "float32", 0),
+    "three results": (2, 16, 3, 6, 29, 3, 2, 1, 1, 1, "float32", 0),
+    "step and dilation": (1, 5, 18, 7, 13, 3, 3, 2, 2, 1, "float64", 0),
+    "groups": (2, 12, 30, 5, 7, 3, 3, 1, 1, 3, "float32", 0),
+    "a condition": (1, 6, 17, 11, 14, 3, 3, 1, 1, 1, "float32", 1),
+    "groups and a condition": (1, 8, 12, 6, 23, 5, 3, 1, 1, 4, "float32", 1),
+    "one by one": (1, 33, 20, 5, 7, 1, 1, 1, 1, 1, "float32", 0),
+    "bytes": (1, 9, 19, 8, 15, 3, 3, 1, 1, 1, "int8", 0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["cpu", "c"])
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions_of_every_layout(name, channels_last, target):
+    tensors, sums, reference = convolution(channels_last, *CONVOLUTIONS[name])
+    a, b = (draw(*[int(n) for n in t.shape], dtype=t.dtype) for t in tensors[:2])
+    wanted = reference(a, b)
+    got, notes = run(te.create_prim_func(tensors), [a, b], wanted.shape, target, sums)
+    if sums == "int32":
+        np.testing.assert_array_equal(got, wanted)
+    else:
+        close(got, wanted, 300)
+    assert rules_of(notes) == ["host_product"] and "refused" not in notes, notes
+
+
+def test_results_of_a_tile_lie_along_channels():
+    """Where images are stored by channels the window's weights are packed along the results' channels, at any plane."""
+    tensors, _, _ = convolution(False, 1, 16, 32, 5, 5, 3, 3, 1, 1, 1, "float32", 0)
+    text = scheduled(tensors)
+    assert "W_global = T.alloc_buffer((2, 16, 3, 3, 16)" in text and "T.vectorized(16)" in text, (
+        text
+    )
+
+
+@pytest.mark.parametrize("form", ["axes 0 and 2", "turned", "everything"])
+def test_sums_of_any_axes(form):
+    x = draw(11, 23, 65)
+    X = te.placeholder(x.shape, name="X")
+    r, s, t = (te.reduce_axis(n, name=m) for n, m in zip(x.shape, "rst"))
+    shape, value, wanted, rule = {
+        "axes 0 and 2": ((23,), lambda i: te.sum(X[r, i, t], axis=[t, r]), x.sum((0, 2), dtype="float64"), "host_rows"),
+        "turned": ((65, 11), lambda j, i: te.sum(X[i, s, j], axis=s), x.sum(1, dtype="float64").T, "host_tile"),
+        "everything": ((1,), lambda _: te.sum(X[r, s, t], axis=[r, s, t]), x.sum(dtype="float64").reshape(1), "host_rows"),
+    }[form]  # fmt: skip
+    for target in ("cpu", "c"):
+        got, notes = run(
+            te.create_prim_func([X, te.compute(shape, value, name="Z")]), [x], shape, target
+        )
+        close(got, wanted, x.size)
+        assert (
+            rules_of(notes) == [rule] and "scalar" not in notes and "not vectorized" not in notes
+        ), notes
+
+
+def test_a_chain_is_one_loop():
+    """Stages that are read in place are joined, unless a function would be computed twice; functions get vectors of their own."""
+    x = draw(37, 45)
+    X = te.placeholder(x.shape, name="X")
+    A = te.compute(x.shape, lambda i, j: te.tanh(X[i, j]), name="A")
+    Z = te.compute(x.shape, lambda i, j: A[i, j] * A[i, j] + X[i, j], name="Z")
+    got, notes = run(te.create_prim_func([X, Z]), [x], x.shape)
+    np.testing.assert_allclose(got, np.tanh(x) ** 2 + x, rtol=2e-6, atol=1e-6)
+    assert "stages of maps were joined; Z: host_map" in notes
+    assert "alloc_buffer" not in scheduled([X, Z])
+    moved = te.compute(
+        (37, 44), lambda i, j: A[i, j] + A[i, j + 1], name="Z"
+    )  # a neighbour: A stays
+    got, notes = run(te.create_prim_func([X, moved]), [x], (37, 44))
+    np.testing.assert_allclose(got, np.tanh(x[:, :-1]) + np.tanh(x[:, 1:]), rtol=2e-6, atol=1e-6)
+    assert "joined" not in notes and "A: host_map" in notes
+
+
+@pytest.mark.parametrize("target", ["cpu", "c"])
+@pytest.mark.parametrize("m, edge", [(30, 1), (65, 1), (65, 3), (33, 2)])
+def test_loads_under_conditions_of_lanes(target, m, edge):
+    """Zeros around an image, whether a stage or a condition in the sum: lanes that lie outside load nothing."""
+    x, w = draw(3, 9, m), draw(3, 2 * edge + 1)
+    X, W = te.placeholder(x.shape, name="X"), te.placeholder(w.shape, name="W")
+    q = te.reduce_axis(2 * edge + 1, name="q")
+    zero = te.const(0, "float32")
+
+    def inside(c, i, j):
+        return te.if_then_else(te.all(j >= edge, j < m + edge), X[c, i, j - edge], zero)
+
+    P = te.compute((3, 9, m + 2 * edge), inside, name="P")
+    staged = te.compute(x.shape, lambda c, i, j: te.sum(P[c, i, j + q] * W[c, q], axis=q), name="Y")
+    direct = te.compute(
+        x.shape, lambda c, i, j: te.sum(inside(c, i, j + q) * W[c, q], axis=q), name="Y"
+    )
+    padded = np.pad(x, ((0, 0), (0, 0), (edge, edge))).astype("float64")
+    wanted = sum(padded[:, :, k : k + m] * w[:, None, k : k + 1] for k in range(2 * edge + 1))
+    for Y in (staged, direct):
+        got, notes = run(te.create_prim_func([X, W, Y]), [x, w], x.shape, target)
+        close(got, wanted, 7)
+        assert "Y: host_tile" in notes and "not vectorized" not in notes, notes

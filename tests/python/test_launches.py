@@ -94,6 +94,8 @@ ROWS = {
 }  # fmt: skip
 #: Second derivatives that PyTorch has none of, or only at points.
 ONCE = {"fmod", "maximum", "soft_margin_loss"}
+#: Those that combine elements of a row.
+BY_ROWS = {"layer_norm", "rms_norm", "softmax", "log_softmax", "normalize", "tril", "triu"}
 
 
 def operands(count, shape=(7, 143), seed=41):
@@ -235,6 +237,90 @@ def test_launches(grid, name, dtype):
     assert recorded(grid, both) <= forward + backward
 
 
+@pytest.mark.parametrize("name", [n for n in ROWS if n not in BY_ROWS])
+def test_operands_that_lie_transposed(grid, name):
+    """Work goes along memory, forward and backward: as many launches as compact operands take."""
+    f, count, forward, backward = ROWS[name]
+    arrays = operands(count)
+    leaves = [Tensor(x.data.T, requires_grad=True) for x in tensors(arrays, "float32", grid)]
+    plain = [Tensor(x.data, requires_grad=False) for x in leaves]
+    _, want, gradients = reference(f, [a.T for a in arrays], "float32")
+    out = f(weft, F, *plain)
+    close(out, want, "float32")
+    assert recorded(grid, lambda: f(weft, F, *plain)) == forward
+    ones = (
+        weft.ones(tuple(reversed(out.shape)), device=grid).T
+        if out.ndim
+        else weft.ones((), device=grid)
+    )
+    seed = Tensor(ones, requires_grad=False)
+    both = lambda: _core.gradients([f(weft, F, *leaves)], leaves, False, [seed])  # noqa: E731
+    for x, g in zip(both(), gradients):
+        if g is not None:
+            close(x, g, "float32", 4.0)
+    assert recorded(grid, both) <= forward + backward
+
+
+#: Name: (function of tensors of both libraries, shapes of operands, most launches forward, with a backward pass)
+MOVED = {
+    "cross": (lambda m, x, y: m.linalg.cross(x, y, dim=0) if m is torch else m.linalg.cross(x, y, axis=0), ((3, 9), (3, 9)), 2, 6),
+    "cross, broadcast": (lambda m, x, y: m.linalg.cross(x, y), ((4, 1, 3), (1, 5, 3)), 2, 8),
+    "diagonal": (lambda m, x: x.diagonal(-2, 1, 2), ((2, 6, 5),), 0, 2),
+    "diagonal of one": (lambda m, x: x.diagonal(4, 1, 2), ((2, 6, 5),), 0, 2),
+    "diag_embed": (lambda m, x: m.diag_embed(x, -3), ((2, 7),), 2, 10),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_launches_of_moved_elements(grid, name):
+    f, shapes, forward, both = MOVED[name]
+    arrays = [operands(1, s, 90 + k)[0] for k, s in enumerate(shapes)]
+    leaves = [torch.from_numpy(a.astype("float32")).double().requires_grad_() for a in arrays]
+    want = f(torch, *leaves)
+    weights = operands(1, tuple(want.shape), 95)[0]
+    gradients = torch.autograd.grad(want, leaves, torch.from_numpy(weights))
+    xs = tensors(arrays, "float32", grid)
+    plain = [Tensor(x.data, requires_grad=False) for x in xs]
+    close(f(weft, *plain), want, "float32")
+    assert recorded(grid, lambda: f(weft, *plain)) <= forward
+    seed = Tensor(weft.asarray(weights.astype("float32"), device=grid), requires_grad=False)
+    step = lambda: _core.gradients([f(weft, *xs)], xs, False, [seed])  # noqa: E731
+    for x, g in zip(step(), gradients):
+        close(x, g, "float32", 4.0)
+    assert recorded(grid, step) <= both
+
+
+def test_results_in_arrays_that_exist(where):
+    """`out=` and `where=` write the array that is given, in place and beside it."""
+    rng = np.random.default_rng(71)
+    for dtype in ("float32", "int32", "complex64", "complex128"):
+        a, b, o = (rng.integers(-9, 9, (7, 12)).astype(dtype) for _ in range(3))
+        mask = rng.random((7, 12)) < 0.5
+        x, y, m = (weft.asarray(v, device=where) for v in (a, b, mask))
+        for make in (lambda v: v.copy(), lambda v: v.T.copy().T):
+            out = weft.asarray(make(o), device=where)
+            assert weft.add(x, y, out=out) is out
+            np.testing.assert_array_equal(out.to("cpu").numpy(), a + b)
+            weft.multiply(out, 3, out=out)
+            np.testing.assert_array_equal(out.to("cpu").numpy(), (a + b) * 3)
+            weft.negative(x, out=out)
+            np.testing.assert_array_equal(out.to("cpu").numpy(), -a)
+            weft.subtract(x, y, out=out, where=m)
+            np.testing.assert_array_equal(out.to("cpu").numpy(), np.where(mask, a - b, -a))
+        square = weft.asarray(a[:, :7].copy(), device=where)
+        weft.negative(square.T, out=square)  # reads what it writes, in another order
+        np.testing.assert_array_equal(square.to("cpu").numpy(), -a[:, :7].T)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "complex128"])
+def test_launches_of_results_in_arrays_that_exist(grid, dtype):
+    x, y, out = (weft.asarray(np.ones((5, 9), dtype), device=grid) for _ in range(3))
+    mask = weft.asarray(np.eye(5, 9) > 0, device=grid)
+    assert recorded(grid, lambda: weft.add(x, y, out=out)) == 1
+    assert recorded(grid, lambda: weft.negative(x, out=x)) == 1
+    assert recorded(grid, lambda: weft.multiply(x, y, out=out, where=mask)) == 2
+
+
 #: Name: (function of arrays, kinds of its operands, launches)
 OTHER_TYPES = {
     "fmod of int32": (lambda x, y: x.fmod(y), ("int32", "int32"), 1),
@@ -249,6 +335,8 @@ OTHER_TYPES = {
     "sinc of int32": (lambda x: weft.sinc(x), ("int32",), 1),
     "modf": (lambda x: weft.modf(x), ("float32",), 1),
     "frexp": (lambda x: weft.frexp(x), ("float32",), 1),
+    "clip of int64": (lambda x: weft.clip(x, 3, 11), ("int64",), 1),
+    "clip of transposed float32": (lambda x: weft.clip(x.T, 3, 11.5), ("float32",), 1),
     "heaviside": (lambda x: weft.heaviside(x, 0.5), ("float32",), 1),
     "bitwise_count": (lambda x: weft.bitwise_count(x), ("uint32",), 1),
 }

@@ -3,6 +3,8 @@
 builds and computes what the reference interpreter computes; what it refuses, `weft.build` refuses with the same code. And the
 small programs that they found."""
 
+import random
+
 import numpy as np
 import pytest
 from random_strange_programs import random_program
@@ -243,3 +245,116 @@ def test_a_block_that_never_runs_stores_no_init():
     text = text.replace("{v}", "i").replace("{where}", "T.where(True)").replace("{n}", "0")
     given = [np.ones((7, 0), "int32"), np.zeros(7, "int32")]
     assert same_as_ref(text, "wse:4x4", given)[1].tolist() == [5] * 7
+
+
+MEET = """
+@T.prim_func
+def main(A: T.Buffer((20, 12), "int32"), C: T.Buffer((20,), "int32")):
+    for o in range(20):
+        for p in {kind}(12):
+            for q in range(3):
+                if {when}:
+                    with T.block("S"):
+                        v = T.axis.spatial(20, o)
+                        r = T.axis.reduce(12, p)
+                        with T.init():
+                            C[v] = T.int32(0)
+                        C[v] = {value}
+"""
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu", "c", "qpu"])
+@pytest.mark.parametrize("when", ["p <= o", "p > o - 9", "o == 10 and p < o"])
+@pytest.mark.parametrize("value", ["T.max(C[v], T.int32(2))", "C[v] + A[v, r]"])
+def test_parallel_iterations_that_meet_later_than_at_first(target, when, value):
+    """At the first iteration of the loop around, a condition lets one parallel iteration in (or none)."""
+    need(target)
+    text = MEET.replace("{when}", when).replace("{value}", value)
+    program = weft.script.from_source(text.replace("{kind}", "T.parallel"))
+    refusal = weft.accepts(program, target)
+    assert refusal.code == "verify.race" and '"C"' in str(refusal)
+    with pytest.raises(weft.Error) as caught:
+        weft.build(program, target=target)
+    assert caught.value.code == refusal.code
+    assert weft.accepts(weft.script.from_source(text.replace("{kind}", "range")), target) is None
+
+
+def marked_program(seed):
+    """A sum, or what is like one, whose three loops come in any order and are marked in any way, under a condition that
+    ties them together; the text with loops of a mark, and without."""
+    r = random.Random(seed)
+    n, m, k = r.choice([1, 5, 12, 19, 33]), r.choice([2, 3, 13, 24]), r.choice([1, 3, 31])
+    loops = [("a", n), ("b", m), ("c", k)]
+    r.shuffle(loops)
+    conditions = [
+        "b <= a",
+        "b > a - 5",
+        "a == 10 and b < 6",
+        f"b == a % {m}",
+        "(a + b) % 3 == 0",
+        "c <= a and b <= c",
+    ]
+    conditions += [
+        "b < 1 or a > 3",
+        "a * 2 < b",
+        "b // 2 == a // 2",
+        "c == 0",
+        "b % 4 == c % 4",
+        "a >= b * 3",
+    ]
+    condition, where, own = r.choice(conditions), r.random() < 0.5, r.random() < 0.3
+    at, dtype = ("va, vb" if own else "va"), r.choice(["int32", "float32"])
+    value = r.choice(
+        [f"T.max(C[{at}], T.{dtype}(2))", f"C[{at}] + A[va, vb]", f"T.min(C[{at}], A[va, vb])"]
+    )
+    text = f'@T.prim_func\ndef main(A: T.Buffer(({n}, {m}), "{dtype}"), C: T.Buffer(({at.replace("va", str(n)).replace("vb", str(m))},), "{dtype}")):\n'
+    margin = "    "
+    for name, extent in loops:
+        text += f"{margin}for {name} in {{{r.choice(['serial', 'unroll', 'vectorized', 'parallel', 'parallel'])}}}({extent}):\n"
+        margin += "    "
+    if not where:
+        text += f"{margin}if {condition}:\n"
+        margin += "    "
+    lines = ['with T.block("S"):', f"    va = T.axis.spatial({n}, a)"]
+    lines += [
+        f"    vb = T.axis.{'spatial' if own else 'reduce'}({m}, b)",
+        f"    vc = T.axis.reduce({k}, c)",
+    ]
+    lines += [f"    T.where({condition})"] * where
+    if r.random() < 0.7:
+        lines += ["    with T.init():", f"        C[{at}] = T.{dtype}(0)"]
+    text += "".join(f"{margin}{line}\n" for line in [*lines, f"    C[{at}] = {value}"])
+    kinds = ["serial", "unroll", "vectorized", "parallel"]
+    shapes = (n, m), ((n, m) if own else (n,))
+    return (
+        text.format(**{x: "T." + x for x in kinds}),
+        text.format(**dict.fromkeys(kinds, "range")),
+        shapes,
+        dtype,
+    )
+
+
+@pytest.mark.parametrize("target, least", [("qpu", 150), ("wse:4x4", 220)])
+def test_loops_marked_in_any_way(target, least):
+    """What is accepted does what it does without marks: iterations that meet are refused, and a sum begins anew only where
+    the first of its steps runs."""
+    need(target)
+    right = 0
+    for seed in range(300):
+        text, plain, shapes, dtype = marked_program(seed)
+        program = weft.script.from_source(text)
+        if (refusal := weft.accepts(program, target)) is not None:
+            with pytest.raises(weft.Error) as caught:
+                weft.build(program, target=target)
+            assert caught.value.code == refusal.code, f"{seed}: {text}"
+            continue
+        generator = np.random.default_rng(seed)
+        given = [generator.integers(0, 9, shape).astype(dtype) for shape in shapes]
+        results = []
+        for device, source in (("ref", weft.script.from_source(plain)), (target, program)):
+            held = [weft.asarray(a.copy(), device=device) for a in given]
+            weft.build(source, target=device)["main"](*held)
+            results.append(held[1].numpy())
+        np.testing.assert_array_equal(*results[::-1], err_msg=f"{seed}: {text}")
+        right += 1
+    assert right >= least

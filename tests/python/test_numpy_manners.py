@@ -73,3 +73,95 @@ def test_arrays_of_strings_and_dates_are_refused():
     for x in (np.array(["a"]), np.array(["2020-01-01"], dtype="datetime64[D]")):
         error = refused(weft.DTypeError, "array.asarray.type", weft.asarray, x)
         assert str(x.dtype) in error.message
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "std", "any", "all", "max", "min"])
+@pytest.mark.parametrize("axis", [None, 0, (0, 1)])
+def test_where_of_reductions(name, axis):
+    rng = np.random.default_rng(4)
+    x = rng.random((6, 7)).astype("float32")
+    x = x > 0.8 if name in ("any", "all") else x
+    more = {"initial": 0.25} if name in ("max", "min") else {}
+    for mask in (rng.random((6, 7)) < 0.7, np.arange(7) != 3, True):
+        if name in ("mean", "var", "std") and not np.all(
+            np.any(np.broadcast_to(mask, x.shape), axis=axis)
+        ):
+            continue
+        want = getattr(np, name)(x, axis=axis, where=mask, **more)
+        given = mask if mask is True else weft.asarray(mask)
+        for got in (
+            getattr(weft, name)(weft.asarray(x), axis=axis, where=given, **more),
+            getattr(weft, name)(
+                weft.asarray(x), axis=axis, keepdims=True, where=given, **more
+            ).reshape(np.shape(want)),
+        ):
+            np.testing.assert_allclose(got.numpy(), want, rtol=2e-6)
+    if name in ("max", "min"):
+        with pytest.raises(weft.Error, match="array.reduce.initial"):
+            getattr(weft, name)(weft.asarray(x), where=weft.asarray(x > 0.5))
+
+
+def test_where_of_methods_and_of_gradients():
+    x = np.arange(6.0).reshape(2, 3)
+    y = weft.asarray(x)
+    assert y.sum(where=y > 2).item() == 12 and y.sum(0, initial=1.0).tolist() == [4, 6, 8]
+    assert y.max(axis=1, where=y < 5, initial=-1).tolist() == [2, 4]
+    out = weft.zeros((3,), dtype="float64")
+    assert y.sum(axis=0, out=out) is out and out.tolist() == [3, 5, 7]
+    got = weft.grad(lambda t: weft.sum(t * t, where=weft.asarray(x > 2)))(y)
+    np.testing.assert_allclose(got.numpy(), 2 * x * (x > 2))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"])
+def test_least_multiples(dtype):
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(0 if dtype[0] == "u" else -11, 12, 500).astype(dtype) for _ in range(2))
+    got = weft.lcm(weft.asarray(a), weft.asarray(b))
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got.numpy(), np.lcm(a, b))
+    np.testing.assert_array_equal(
+        weft.lcm(weft.asarray(a), 6).numpy(), np.lcm(a, np.array(6, dtype))
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    "add multiply maximum minimum logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor gcd lcm hypot logaddexp fmax fmin subtract".split(),
+)
+def test_methods_of_operations(name):
+    x = np.random.default_rng(6).integers(1, 12, (5, 7))
+    x = x / 7 if name in ("hypot", "logaddexp") else x
+    y, f, want = weft.asarray(x), getattr(weft, name), getattr(np, name)
+
+    def same(got, expected):
+        assert got.dtype == str(expected.dtype)
+        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-6)
+
+    for axis in (0, 1, -1):
+        same(f.accumulate(y, axis=axis), want.accumulate(x, axis=axis))
+        if name == "subtract":
+            continue
+        same(f.reduce(y, axis=axis), want.reduce(x, axis=axis))
+        same(f.reduce(y, axis, keepdims=True), want.reduce(x, axis, keepdims=True))
+        same(f.reduceat(y, [0, 2, 3], axis=axis), want.reduceat(x, [0, 2, 3], axis=axis))
+    if name == "subtract":
+        return
+    out = weft.asarray(np.zeros_like(want.reduce(x)))
+    assert f.reduce(y, out=out) is out
+    same(out, want.reduce(x))
+    if name in ("add", "bitwise_or", "bitwise_and", "logical_or", "maximum"):
+        more = {"initial": 1} if name == "maximum" else {}
+        same(f.reduce(y, axis=1, where=y > 3, **more), want.reduce(x, axis=1, where=x > 3, **more))
+    if name in ("add", "gcd", "bitwise_and", "bitwise_or", "logical_and"):
+        same(f.reduce(y[:0]), want.reduce(x[:0]))
+    if name == "fmax":
+        with pytest.raises(weft.Error, match="array.reduce.empty"):
+            f.reduce(y[:0])
+        with pytest.raises(weft.Error, match="array.reduce.initial"):
+            f.reduce(y, where=y > 3)
+
+
+def test_running_combinations_into_arrays():
+    x = np.array([3, 1, 4, 1, 5])
+    y = weft.asarray(x)
+    assert weft.maximum.accumulate(y, out=y) is y and y.tolist() == [3, 3, 4, 4, 5]

@@ -193,7 +193,7 @@ def test_a_processor_that_llvm_does_not_know():
         (lambda: weft.add.reduceat(weft.ones(3), [0, 3]), "array.reduceat.index", "extent 3"),
         (lambda: weft.ones(3).resize(2), "array.resize.inplace", "shape (3,)"),
         (lambda: weft.quantile(weft.ones(3), 0.5, method="weibull"), "array.quantile.method", "weibull"),
-        (lambda: weft.logical_and.accumulate(weft.ones(3) > 0), "array.operation.method", "logical_and"),
+        (lambda: weft.greater.accumulate(weft.ones(3)), "array.operation.method", "logical_and"),
     ],
 )  # fmt: skip
 def test_refusals(call, code, text):

@@ -342,3 +342,37 @@ def test_the_best_ranked_candidate_is_measured(tmp_path, monkeypatch, inside):
             times += [r[4] for r in rows(database)[10:]]
         late[ranked] = np.median(times)
     assert late[True] < 0.8 * late[False], late
+
+
+def test_a_winner_by_chance_is_not_returned(tmp_path, monkeypatch):
+    """A candidate that looked faster alone, and is slower when the two are sampled in turns, loses its place; a faster one stays."""
+    for ratio, wins in (((0.9, 1.2), False), ((1.1, 0.9), False), ((0.9, 0.9), True)):
+
+        class Turns(Inside):
+            first = None
+
+            def measure(self, schedule, best, allowed=None):
+                seconds, cycles = super().measure(schedule, best)
+                Turns.first = Turns.first or seconds
+                return (
+                    seconds if schedule.trace.as_python().count("\n") < 1 else Turns.first / 2
+                ), cycles
+
+            def beside(self, schedules, ratio=ratio):
+                return [(1e-3, 2e-3), (1e-3 * ratio[0], 2e-3 * ratio[1])]
+
+        monkeypatch.setattr(search, "Apart", Turns)
+        database = tmp_path / f"{ratio}.db"
+        sch = weft.tune(PROGRAMS["matmul"], trials=5, database=database, seed=1)
+        assert (len(sch.trace.as_python()) > 1) == wins, ratio
+
+
+def test_two_schedules_are_sampled_in_turns():
+    program = PROGRAMS["matmul"]
+    measurer = Measurer(program, program.name, "cpu", None, 0)
+    slow = weft.Schedule(program)
+    slow.unroll(
+        slow.get_loops(slow.get_child_blocks(slow.get_block("root"))[0])[-1]
+    )  # no rule's schedule
+    found = measurer.beside([weft.Schedule(program), slow])
+    assert all(0 < least <= middle for least, middle in found)

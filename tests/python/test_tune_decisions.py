@@ -78,10 +78,33 @@ def test_a_planted_decision_changes_the_kernel(device, own):
     assert sources() != before
     (note,) = tuning.notes()
     assert note.startswith("product.tile 4,1,70,45,301") and str(own) in note
-    # Of other extents nothing is known.
-    want, a, b = operands(71, 45, 301, device)
-    close(a @ b, want)
-    assert len(tuning.notes()) == 1
+    # It serves extents of the same order of size, not others.
+    for m in (71, 200):
+        want, a, b = operands(m, 45, 301, device)
+        close(a @ b, want)
+    (_, note) = tuning.notes()
+    assert note.startswith("product.tile 4,1,71,45,301") and " for 4,1,70,45,301" in note
+
+
+def test_the_nearest_of_an_order_of_size_decides(own):
+    """Also where the rule was the fastest there; kinds (the last fact) are never mixed."""
+    for m, numbers in ((70, [1, 1, 1]), (90, [2, 1, 1]), (200, [3, 1, 1])):
+        found = decisions.Decided("product.tile", (4, m, 0), "there", [(9, 1, 1)])
+        planted(own, found, numbers)
+    file = Database(own)
+    plain = Trial({"sketch": "plain", "knobs": {}}, 1e-9)
+    plain.trace = "[9, 1, 1]"
+    file.add(best.decision_workload("product.tile", (4, 110, 0)), "there", 0, plain)
+    file.close()
+
+    def decided(*facts, extents=0b10):
+        return best.array_decision("product.tile", facts, "there", extents)
+
+    assert decided(4, 70, 0) == [1, 1, 1] and decided(4, 72, 0) == [1, 1, 1]
+    assert decided(4, 89, 0) == [2, 1, 1] and decided(4, 128, 0) is None
+    assert decided(4, 64, 0) is None and decided(4, 250, 0) == [3, 1, 1]
+    assert decided(4, 72, 1) is None and decided(8, 72, 0) is None
+    assert decided(4, 72, 0, extents=0) is None
 
 
 @pytest.mark.parametrize(
@@ -153,3 +176,51 @@ def test_an_option_that_computes_something_else_is_reported(device, own):
     rows = file.rows()
     file.close()
     assert {r[6] for r in rows} == {None, "tune.wrong"}
+
+
+def attention(shape, device, seed=3):
+    rng = np.random.default_rng(seed)
+    q, k, v = (rng.standard_normal(shape, np.float32) for _ in range(3))
+    scores = q.astype(np.float64) @ k.transpose(0, 1, 3, 2) / np.sqrt(shape[-1])
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    want = e / e.sum(-1, keepdims=True) @ v
+    return want, [weft.asarray(x, device=device) for x in (q, k, v)]
+
+
+def test_attention_decides_its_tiles(device, own):
+    """Forward and for both gradients, each of its own; every legal tile computes the same."""
+    want, operands = attention((1, 2, 70, 33), device)
+    q, k, v = (weft.Tensor(x, requires_grad=True) for x in operands)
+
+    def gradients():
+        for x in (q, k, v):
+            x.grad = None
+        out = weft.nn.functional.scaled_dot_product_attention(q, k, v)
+        out.sum().backward()
+        return [out, q.grad, k.grad, v.grad]
+
+    found = [d for d in decisions.recorded(gradients) if d.operation == "attention.tile"]
+    assert [d.facts[-1] for d in found] == [0, 1, 2]
+    expected = [x.numpy() for x in gradients()]
+    close(gradients()[0], want)
+    before = sources()
+    for each in found:
+        assert len(each.options) > 2
+        for option in each.options[1:]:
+            planted(own, each, option)
+            for got, was in zip(gradients(), expected):
+                close(got, was)
+        assert sources() != before
+        before = sources()
+    assert any(n.startswith("attention.tile 2,70,70,") for n in tuning.notes())
+
+
+def test_attention_is_tuned_and_used(device, own):
+    want, (q, k, v) = attention((2, 1, 40, 16), device)
+
+    def call():
+        return weft.nn.functional.scaled_dot_product_attention(q, k, v)
+
+    ((operation, where, numbers),) = tuning.tune_operations(call, trials=2)
+    assert (operation, where) == ("attention.tile", DEVICE) and len(numbers) == 2
+    close(call(), want)

@@ -46,9 +46,9 @@ def test_no_draw_is_refused(target, shape):
     """Products of extent 1 and softmax: every draw gives a schedule."""
     programs = matmul(*shape), softmax(*shape[:2])
     space = sketches.sketches_for(target)
-    for program in programs:
+    for start in map(weft.Schedule, programs):
         for seed in range(60):
-            decisions, _ = search._propose(random.Random(seed), program, space, [])
+            decisions, _ = search._propose(random.Random(seed), start, space, [])
             assert decisions["knobs"]
 
 

@@ -217,12 +217,10 @@ def test_tensor_core_tiles_are_in_the_space_and_ranked_by_their_own_model():
     made = _core.open_schedule(program._core, CARD, lambda _, options: options[0])
     assert model.of_schedule(weft.Schedule(made)) is None
     # Candidates that are drawn carry it.
-    drawn = []
+    drawn, start, sketches = [], weft.Schedule(program), {"rules": rules_of(CARD)}
     for seed in range(12):
         try:
-            drawn.append(
-                search._propose(random.Random(seed), program, {"rules": rules_of(CARD)}, [])
-            )
+            drawn.append(search._propose(random.Random(seed), start, sketches, []))
         except weft.ScheduleError:
             continue
     drawn = [(d, s) for d, s in drawn if d["knobs"]["b0.rule"] == "gemm_tensor_core"]

@@ -12,7 +12,7 @@ VECTOR = "var v = @zeros([3]{0}); const d = @get_dsd(mem1d_dsd, .{{ .base_addres
 @pytest.mark.parametrize(
     "globals_,body,code,text",
     [
-        ("var a: u5 = 10;", "a = 1;", "wse.csl.type.width", "integers of 5 bits are not there"),
+        ("var a: u65 = 10;", "a = 1;", "wse.csl.type.width", "integers of 65 bits are not there"),
         (
             "var a: u16 linksection(3) = 1;",
             "a = 2;",

@@ -352,6 +352,32 @@ TEST(CheckRaces, groups_are_told_apart_in_memory_that_all_see) {
   EXPECT_FALSE(at([](Expr, Expr t) { return t; }, [](Expr b, Expr) { return b; }).clean());
 }
 
+TEST(CheckRaces, loops_around_are_looked_at_beyond_their_first_iteration) {
+  // Parallel or a launch; what the iteration of the loop around lets in.
+  auto races = [](bool launch, const std::function<Expr(Expr, Expr)>& when) {
+    Buffer g = make_buffer("G", dtypes::int32, {make_int(64)});
+    Var i = make_var("i"), p = make_var("p");
+    Stmt body = if_then(when(i, p), store(g, cast(dtypes::int32, p), {i}));
+    if (launch) {
+      std::vector<LaunchAxis> axes{{"blockIdx.x", p, make_int(12)}};
+      body = make_ref<const LaunchNode>("main_kernel0", std::move(axes), body);
+    } else {
+      body = make_for(p, make_int(0), make_int(12), body, ForKind::parallel);
+    }
+    PrimFunc f = make_func("main", {buffer_param(g)}, make_for(i, make_int(0), make_int(20), body));
+    return !pass::check_races(f, grid()).clean();
+  };
+  for (bool launch : {false, true}) {
+    EXPECT_TRUE(races(launch, [](Expr i, Expr p) { return lt(p, i + 1); }));        // the last
+    EXPECT_TRUE(races(launch, [](Expr i, Expr p) { return lt(i - 12, p - 10); }));  // the first
+    EXPECT_TRUE(
+        races(launch, [](Expr i, Expr p) { return logical_and(eq(i, make_int(10)), lt(p, i)); }));
+    EXPECT_TRUE(races(
+        launch, [](Expr i, Expr p) { return logical_and(eq(i, make_int(1)), lt(p, i + 1)); }));
+    EXPECT_FALSE(races(launch, [](Expr i, Expr p) { return eq(p, floormod(i, make_int(12))); }));
+  }
+}
+
 TEST(CheckRaces, what_a_group_keeps_to_itself_is_not_one_value) {
   const auto report = grid_races([](const Buffer& g, const Expr& b, const Expr& t) {
     Buffer own = make_buffer("own", dtypes::int32, {make_int(1)}, "local");

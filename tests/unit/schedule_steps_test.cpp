@@ -432,7 +432,20 @@ TEST(schedule_steps, einsums_are_padded) {
   refused(sch, {1, 2}, "schedule.pad_einsum.padding", "3 iterators");
   refused(sch, {-1, 0, 0}, "schedule.pad_einsum.padding", "negative");
   Schedule conv = make(conv1d(4, 3));
-  refused(conv, {1, 0}, "schedule.pad_einsum.pattern", "plain iterators");
+  refused(conv, {0, 1}, "schedule.pad_einsum.pattern", "plain iterators");
+  conv.pad_einsum(conv.get_block("C"), {3, 0});  // results alone: windows read the longer operand
+  expect_sound(conv, conv1d(4, 3));
+  Schedule halves = make(R"(
+@T.prim_func
+def main(A: T.Buffer((2, 5), "float32"), C: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 5):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi // 2, vk]
+)");
+  refused(halves, {1, 0}, "schedule.pad_einsum.index", "no sum of lengthened iterators");
   Schedule scaled = make(R"(
 @T.prim_func
 def main(A: T.Buffer((4, 5), "float32"), S: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):

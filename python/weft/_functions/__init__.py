@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import inspect
 
+from .. import _core
 from .._boundary import public, with_names
 from .._dispatch import _wrapper
 from .._torch_names import understanding
@@ -101,3 +102,6 @@ def _attached():
 
 _attached()
 functions = _main()
+for _name in ("gcd", "lcm", "fmax", "fmin", "logaddexp2", "float_power", "heaviside", "ldexp"):
+    if isinstance(functions.get(_name), _core.PublicFunction):
+        operations.give_methods(functions[_name])

@@ -9,6 +9,7 @@ import os
 import weft
 
 from .. import _core
+from .._boundary import direct
 from .._core import NDArray, Tensor
 from .._pointwise import composed
 from .common import axis_of, beside, plain, real, refused, value
@@ -118,11 +119,9 @@ def fromfunction(function, shape, *, dtype="float64", **kwargs):
     return function(*weft.unstack(at, axis=0), **kwargs)
 
 
+@direct(_core._direct_copyto)
 def copyto(dst, src, casting="same_kind", where=True):
     """Writes src, which broadcasts, into dst; only where a mask is true."""
-    if where is True and type(dst) is type(src) is NDArray and dst.shape == src.shape:
-        dst[...] = src
-        return
     _write(dst, src, where)
 
 

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 
 import weft
 
+from .. import _core
+from .._boundary import direct
+from .._held_state import captured
 from .._pointwise import composed
 from .common import plain, refused, value
 
@@ -31,6 +35,11 @@ __all__ = [
     "shuffle",
     "standard_normal",
 ]
+
+
+def sampled(function):
+    """A distribution that hosts draw in one pass; its body is for machines that are none."""
+    return direct(_core._direct_random(function.__name__, vars(weft.random), captured))(function)
 
 
 def _shape(shape, *parameters):
@@ -72,12 +81,14 @@ def standard_normal(shape=(), *, dtype=None, device=None, key=None):
     return weft.random.normal(shape, dtype=dtype, device=device, key=key)
 
 
+@sampled
 def exponential(scale=1.0, shape=None, *, dtype=None, device=None, key=None):
     """Waiting times of this mean."""
     _positive("exponential", scale=scale)
     return -weft.log(_open(_shape(shape, scale), dtype, device, key)) * _number(scale)
 
 
+@sampled
 def laplace(loc=0.0, scale=1.0, shape=None, *, dtype=None, device=None, key=None):
     """Differences of two waiting times of mean `scale`, about loc."""
     _positive("laplace", scale=scale)
@@ -87,6 +98,7 @@ def laplace(loc=0.0, scale=1.0, shape=None, *, dtype=None, device=None, key=None
     )
 
 
+@sampled
 def gumbel(loc=0.0, scale=1.0, shape=None, *, dtype=None, device=None, key=None):
     """Largest values: loc - scale * log(waiting time)."""
     _positive("gumbel", scale=scale)
@@ -94,6 +106,7 @@ def gumbel(loc=0.0, scale=1.0, shape=None, *, dtype=None, device=None, key=None)
     return _number(loc) - _number(scale) * weft.log(-weft.log(u))
 
 
+@sampled
 def logistic(loc=0.0, scale=1.0, shape=None, *, dtype=None, device=None, key=None):
     """loc + scale * log(u / (1 - u))."""
     _positive("logistic", scale=scale)
@@ -101,6 +114,7 @@ def logistic(loc=0.0, scale=1.0, shape=None, *, dtype=None, device=None, key=Non
     return _number(loc) + _number(scale) * (weft.log(u) - weft.log1p(-u))
 
 
+@sampled
 def lognormal(mean=0.0, sigma=1.0, shape=None, *, dtype=None, device=None, key=None):
     """exp of normal numbers."""
     return weft.exp(
@@ -110,6 +124,7 @@ def lognormal(mean=0.0, sigma=1.0, shape=None, *, dtype=None, device=None, key=N
     )
 
 
+@sampled
 def rayleigh(scale=1.0, shape=None, *, dtype=None, device=None, key=None):
     """Lengths of two normal numbers of this deviation."""
     _positive("rayleigh", scale=scale)
@@ -118,6 +133,7 @@ def rayleigh(scale=1.0, shape=None, *, dtype=None, device=None, key=None):
     )
 
 
+@sampled
 def geometric(p, shape=None, *, device=None, key=None):
     """How many tries a success of probability p takes, from 1 on; int64."""
     _positive("geometric", p=p)
@@ -139,6 +155,7 @@ def _gamma_round(out, waiting, x, u, c, d):
     return weft.where(waiting & fits, d * v, out), waiting & ~fits
 
 
+@sampled
 def gamma(shape_parameter, scale=1.0, shape=None, *, dtype=None, device=None, key=None):
     """Gamma numbers by Marsaglia and Tsang's method: the shape parameter above 0, times scale."""
     _positive("gamma", shape=shape_parameter, scale=scale)
@@ -165,11 +182,13 @@ def gamma(shape_parameter, scale=1.0, shape=None, *, dtype=None, device=None, ke
     return weft.where(small, out * boost, out) * plain(scale).astype(dtype)
 
 
+@sampled
 def chisquare(df, shape=None, *, dtype=None, device=None, key=None):
     """Sums of squares of df normal numbers; df above 0."""
     return gamma(plain(df) / 2.0, 2.0, shape, dtype=dtype, device=device, key=key)
 
 
+@sampled
 def beta(a, b, shape=None, *, dtype=None, device=None, key=None):
     """x / (x + y) of gamma numbers of a and b."""
     one, two = _keys(key, 2)
@@ -182,10 +201,13 @@ def dirichlet(alpha, shape=(), *, dtype=None, device=None, key=None):
     """Parts of 1, one for each entry of alpha (all above 0), as the last axis."""
     alpha = plain(alpha)
     size = _shape(() if shape is None else shape) + tuple(alpha.shape)
-    x = gamma(weft.broadcast_to(alpha, size), 1.0, size, dtype=dtype, device=device, key=key)
+    x = weft.random.gamma(
+        weft.broadcast_to(alpha, size), 1.0, size, dtype=dtype, device=device, key=key
+    )
     return x / weft.sum(x, axis=-1, keepdims=True)
 
 
+@sampled
 def poisson(lam=1.0, shape=None, *, device=None, key=None):
     """How many events of mean lam occur; int64. Below 10 by inversion, above by transformed rejection (Hörmann's PTRS)."""
     lam_ = plain(lam).astype("float64")
@@ -228,6 +250,7 @@ def poisson(lam=1.0, shape=None, *, device=None, key=None):
     return count.astype("int64")
 
 
+@sampled
 def binomial(n, p, shape=None, *, device=None, key=None):
     """How many of n tries (one number) succeed with probability p; int64."""
     n = int(n)
@@ -249,14 +272,16 @@ def binomial(n, p, shape=None, *, device=None, key=None):
 
 def multinomial(n, pvals, shape=(), *, device=None, key=None):
     """How often each of the outcomes with these probabilities occurs in n tries, as the last axis; int64."""
-    edges = weft.cumulative_sum(plain(pvals).astype("float64"), axis=0)
-    if abs(float(edges[-1]) - 1) > 1e-5:
+    odds = list(pvals) if isinstance(pvals, (list, tuple)) else plain(pvals).tolist()
+    total = math.fsum(odds)
+    if abs(total - 1) > 1e-5:
         raise refused(
-            "random.multinomial.sum",
-            f"probabilities that add up to {float(edges[-1])}",
-            "their sum is 1",
+            "random.multinomial.sum", f"probabilities that add up to {total}", "their sum is 1"
         )
-    size, count = _shape(() if shape is None else shape), edges.shape[0]
+    size, count = _shape(() if shape is None else shape), len(odds)
+    if weft.random._devices_of(device)[0].host_accessible:
+        return _by_binomials(n, odds, size, device, key)
+    edges = weft.cumulative_sum(weft.asarray(odds, dtype="float64"), axis=0)
     u = weft.random.uniform((*size, n), dtype="float64", device=device, key=key)
     at = (
         weft.searchsorted(edges.to(u.device), u.reshape(-1), side="right")
@@ -266,6 +291,20 @@ def multinomial(n, pvals, shape=(), *, device=None, key=None):
     at = weft.minimum(at, count - 1)
     hits = [weft.sum((at == k).astype("int64"), axis=-1) for k in range(count)]
     return weft.stack(hits, axis=-1)
+
+
+def _by_binomials(n, odds, size, device, key):
+    """Of the tries that earlier outcomes leave, each outcome takes a binomial number."""
+    left, rest, out = n, 1.0, []
+    keys = _keys(key, len(odds))
+    for p, one in zip(odds[:-1], keys):
+        hits = weft.random.binomial(
+            left, min(p / rest, 1.0) if rest > 0 else 0.0, size, device=device, key=one
+        )
+        left, rest = left - hits, rest - p
+        out.append(hits)
+    out.append(left if out else weft.full(size, n, dtype="int64", device=device))
+    return weft.stack(out, axis=-1)
 
 
 def multivariate_normal(mean, cov, shape=(), *, dtype=None, device=None, key=None):
@@ -298,37 +337,64 @@ def _seed_of(seed):
     return int(seed)
 
 
+def _size(size):
+    return () if size is None else size
+
+
 class Generator:
     """Random numbers in NumPy's manner (`size` comes last), from a key of its own. Made by default_rng(seed)."""
 
     def __init__(self, seed):
-        self._key = weft.random.key(_seed_of(seed))
+        self._go_on_from(weft.random.Stream(_seed_of(seed)))
+
+    def _go_on_from(self, stream):
+        """Takes a stream; plain calls draw from it in the core."""
+        self.__dict__.clear()
+        self._key = stream
+        for name in ("random", "uniform", "normal", "standard_normal", "integers"):
+            self._add(name, getattr(self, name))
+
+    def _add(self, name, method):
+        core = _core._direct_random(name, self._key.state, None)
+        if core is not None:
+            called = _core.PublicFunction(method, core, None, None, None, -1)
+            method = functools.update_wrapper(called, method)
+        self.__dict__[name] = method
+
+    def __getstate__(self):
+        return self._key.seed, self._key.offset
+
+    def __setstate__(self, state):
+        self._go_on_from(weft.random.Stream(*state))
 
     def _next(self):
-        self._key, one = weft.random.split(self._key)
-        return one
+        return self._key
 
     def random(self, size=(), dtype=None):
         """Uniform numbers in [0, 1)."""
-        return weft.random.uniform(size or (), dtype=dtype, key=self._next())
+        return weft.random.uniform(_size(size), dtype=dtype, key=self._next())
 
     def uniform(self, low=0.0, high=1.0, size=()):
         """Uniform numbers in [low, high)."""
-        return weft.random.uniform(size or (), low, high, key=self._next())
+        return weft.random.uniform(_size(size), low, high, key=self._next())
 
     def normal(self, loc=0.0, scale=1.0, size=()):
         """Normal numbers."""
-        return weft.random.normal(size or (), loc, scale, key=self._next())
+        return weft.random.normal(_size(size), loc, scale, key=self._next())
 
     def standard_normal(self, size=(), dtype=None):
         """Normal numbers of mean 0 and deviation 1."""
-        return weft.random.normal(size or (), dtype=dtype, key=self._next())
+        return weft.random.normal(_size(size), dtype=dtype, key=self._next())
 
     def integers(self, low, high=None, size=(), dtype="int64", endpoint=False):
         """Integers in [low, high), in [0, low) without high; with endpoint up to high itself."""
         low, high = (0, low) if high is None else (low, high)
         return weft.random.integers(
-            low, high + bool(endpoint), size or (), dtype=dtype, key=self._next()
+            low,
+            high + 1 if endpoint else high,
+            _size(size),
+            dtype=None if dtype == "int64" else dtype,
+            key=self._next(),
         )
 
     def permutation(self, x):
@@ -392,42 +458,49 @@ class Generator:
 
     def spawn(self, n):
         """n generators whose streams are unrelated to each other's and to this one's."""
-        self._key, *keys = weft.random.split(self._key, n + 1)
+        keys = weft.random.split(self._key, n)
         out = [type(self)(0) for _ in keys]
         for generator, key in zip(out, keys):
-            generator._key = key
+            generator._go_on_from(weft.random.Stream(key.seed))
         return out
 
     def __getattr__(self, name):
-        """Distributions that are loaded on first use."""
+        """Distributions, made for this generator on first use."""
         from .samplers import OF_GENERATORS
 
-        if name not in OF_GENERATORS:
+        count = {**_OF_GENERATORS, **OF_GENERATORS}.get(name)
+        if count is None:
             raise AttributeError(f"'Generator' object has no attribute {name!r}")
-        setattr(Generator, name, _with_size(getattr(weft.random, name), OF_GENERATORS[name]))
-        return getattr(self, name)
+        self._add(name, _with_size(self, name, count))
+        return self.__dict__[name]
+
+    def __dir__(self):
+        """Distributions that are made on first use, too."""
+        from .samplers import OF_GENERATORS
+
+        return sorted({*super().__dir__(), *_OF_GENERATORS, *OF_GENERATORS})
 
 
-def _with_size(function, names):
-    def method(self, *args, size=None, **kwargs):
-        if len(args) > names:
+#: Distributions of generators and how many parameters they have; OF_GENERATORS of samplers.py has more.
+_OF_GENERATORS = {
+    "exponential": 1, "laplace": 2, "gumbel": 2, "logistic": 2, "lognormal": 2, "rayleigh": 1, "geometric": 1, "gamma": 2, "chisquare": 1,
+    "beta": 2, "poisson": 1, "binomial": 2, "multinomial": 2, "dirichlet": 1, "multivariate_normal": 2,
+}  # fmt: skip
+
+
+def _with_size(generator, name, count):
+    def method(*args, size=None, **kwargs):
+        if len(args) > count:
             *args, size = args
         if "shape" in kwargs:  # NumPy's name of gamma's parameter
             args = (kwargs.pop("shape"), *args)
-        return function(
-            *args, **kwargs, shape=() if size is None and not args else size, key=self._next()
+        return getattr(weft.random, name)(
+            *args, **kwargs, shape=() if size is None and not args else size, key=generator._next()
         )
 
-    method.__name__ = function.__name__
-    method.__doc__ = function.__doc__
+    method.__name__ = name
+    method.__doc__ = getattr(weft.random, name).__doc__
     return method
-
-
-for _function, _count in (
-    (exponential, 1), (laplace, 2), (gumbel, 2), (logistic, 2), (lognormal, 2), (rayleigh, 1), (geometric, 1), (gamma, 2), (chisquare, 1), (beta, 2),
-    (poisson, 1), (binomial, 2), (multinomial, 2), (dirichlet, 1), (multivariate_normal, 2),
-):  # fmt: skip
-    setattr(Generator, _function.__name__, _with_size(_function, _count))
 
 
 def default_rng(seed=None):

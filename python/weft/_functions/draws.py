@@ -32,15 +32,14 @@ class Generator:
 
     def __init__(self, device="cpu"):
         self.device = weft.device(device) if isinstance(device, str) else device
-        self._key = weft.random.key(67280421310721)
+        self._key = weft.random.Stream(67280421310721)
 
     def _next(self):
-        self._key, one = weft.random.split(self._key)
-        return one
+        return self._key
 
     def manual_seed(self, seed):
         """Restarts the stream of a seed; gives the generator."""
-        self._key = weft.random.key(int(seed))
+        self._key = weft.random.Stream(int(seed))
         return self
 
     def seed(self):
@@ -59,7 +58,7 @@ class Generator:
 
     def set_state(self, state):
         """Goes to a place that get_state gave; gives the generator."""
-        self._key = weft.random.Key(*_state_words(state))
+        self._key = weft.random.Stream(*_state_words(state))
         return self
 
 

@@ -12,6 +12,7 @@ from .. import _core
 from .._boundary import direct
 from .._core import NDArray, Tensor
 from .._pointwise import composed, has_graph
+from .._dispatch import whole
 from .common import beside, plain, real, refused, value
 
 __all__ = [
@@ -84,6 +85,7 @@ def divmod(x1, x2):
     return weft.floor_divide(x1, x2), weft.remainder(x1, x2)
 
 
+@whole
 @composed
 def modf(x):
     """(fraction, whole part), both with the sign of x."""
@@ -95,6 +97,7 @@ def modf(x):
     return part, Tensor(whole, requires_grad=False) if isinstance(x, Tensor) else whole
 
 
+@whole
 def frexp(x):
     """(m, e) with x = m * 2**e, 0.5 <= |m| < 1, e of int32; 0, infinities and NaN are their own m with e of 0."""
     x = plain(real(x))
@@ -147,17 +150,25 @@ def _whole(x, name):
 
 
 def _divisors(a, b, multiple):
-    """What the core has: divisors on the host and on cards, multiples on cards; else None."""
+    """Of arrays on the host and on devices with a grid; else None."""
     if not (isinstance(a, NDArray) and isinstance(b, NDArray) and a.device == b.device):
         return None
     return _core._divisors(a, b, multiple)
 
 
+def _wholes(x1, x2, name):
+    """Both as arrays of whole numbers; a number takes the array's type where that is unsigned."""
+    a = _whole(x1, name)
+    if type(x2) is int and a.dtype.kind == "u" and x2 >= 0:
+        return a, weft.full((), x2, dtype=a.dtype, device=a.device)
+    return a, _whole(beside(x2, a), name)
+
+
 @direct(_core._direct_gcd)
+@whole
 def gcd(x1, x2):
     """The greatest common divisor of whole numbers, not negative."""
-    a = _whole(x1, "gcd")
-    a, b = weft.broadcast_arrays(a, _whole(beside(x2, a), "gcd"))
+    a, b = weft.broadcast_arrays(*_wholes(x1, x2, "gcd"))
     if (found := _divisors(a, b, False)) is not None:
         return found
     a, b = weft.abs(a), weft.abs(b)
@@ -168,10 +179,10 @@ def gcd(x1, x2):
 
 
 @direct(_core._direct_lcm)
+@whole
 def lcm(x1, x2):
     """The least common multiple of whole numbers, not negative; 0 where one is 0."""
-    a = _whole(x1, "lcm")
-    b = _whole(beside(x2, a), "lcm")
+    a, b = weft.broadcast_arrays(*_wholes(x1, x2, "lcm"))
     found = _divisors(a, b, True)
     return _multiple(a, b, gcd(a, b)) if found is None else found
 

@@ -9,6 +9,7 @@ import weft
 
 from .. import _core
 from .._core import NDArray
+from .._dispatch import whole
 from .common import axis_of, plain, refused, value
 
 __all__ = [
@@ -191,6 +192,7 @@ def _places(kth, n, name):
     return [k % n for k in places]
 
 
+@whole
 def partition(x, kth, axis=-1):
     """A copy in which the entries at kth (one place or several) along an axis stand as in order, smaller ones before them."""
     x, at = _partitioned(x, axis)
@@ -200,6 +202,7 @@ def partition(x, kth, axis=-1):
     return weft.sort(x, axis=at)
 
 
+@whole
 def argpartition(x, kth, axis=-1):
     """Positions that bring x in the order of partition."""
     x, at = _partitioned(plain(x), axis)

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import math
+import types
+
 import weft
 
 from .. import _core
@@ -18,38 +21,103 @@ _COMBINING = {
     "logical_or": "any",
 }
 _RUNNING = ("add", "multiply", "maximum", "minimum")
+#: Others whose order does not matter, and what changes nothing; None: there is no such value.
+_ASSOCIATIVE = {
+    "bitwise_and": -1,
+    "bitwise_or": 0,
+    "bitwise_xor": 0,
+    "fmax": None,
+    "fmin": None,
+    "gcd": 0,
+    "hypot": 0,
+    "lcm": 1,
+    "logaddexp": -math.inf,
+    "logaddexp2": -math.inf,
+    "logical_and": True,
+    "logical_or": False,
+    "logical_xor": False,
+}
 
 
-def _combining(operation, way, among=tuple(_COMBINING)):
+def _combining(operation, way, among=(*_COMBINING, *_ASSOCIATIVE)):
     name = operation.__name__
     if name not in among:
         raise _error(
             _core.ArgumentError,
             "array.operation.method",
             f"{name}.{way}",
-            [f"legal: {', '.join(f'{n}.{way}' for n in among)}"],
+            [f"legal: {', '.join(f'{n}.{way}' for n in dict.fromkeys(among))}"],
         )
     return _COMBINING.get(name, name)
 
 
-def reduce(self, x, axis=0, dtype=None, *, keepdims=False):
+def _into(out, found):
+    """NumPy's out=."""
+    if out is None:
+        return found
+    out = out[0] if isinstance(out, tuple) else out
+    weft.copyto(out, found)
+    return out
+
+
+def _operand(operation, x, dtype):
+    x = value(x)
+    if operation.__name__.startswith("logical"):
+        x = plain(x).astype("bool")
+    return x if dtype is None else x.astype(dtype)
+
+
+def reduce(self, x, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True):
     """All elements along an axis combined; of all axes when axis is None."""
-    name, x = _combining(self, "reduce"), value(x)
-    if name in ("all", "any"):
-        return getattr(weft, name)(plain(x).astype("bool"), axis=axis, keepdims=keepdims)
-    x = x if dtype is None else x.astype(dtype)
-    return getattr(weft, name)(x, axis=axis, keepdims=keepdims)
+    name, x = _combining(self, "reduce"), _operand(self, x, dtype)
+    if name in _COMBINING.values():
+        more = {} if where is True else {"where": where}
+        if initial is not None and name not in ("all", "any"):
+            more["initial"] = initial
+        return _into(out, getattr(weft, name)(x, axis=axis, keepdims=keepdims, **more))
+    neutral = _ASSOCIATIVE[name] if initial is None else initial
+    if where is not True:
+        if neutral is None:
+            raise refused("array.reduce.initial", f"{name}.reduce of marked elements without a value for none of them", "initial= names it")  # fmt: skip
+        x = weft.where(beside(where, x), x, neutral)
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = sorted({axis_of(x, a) for a in axes})
+    for a in axes:
+        x = _halved(self, x, a, neutral)
+    x = x if initial is None else self(x, beside(initial, x).astype(x.dtype))
+    return _into(out, x if keepdims else weft.squeeze(x, axis=tuple(axes)))
 
 
-def accumulate(self, x, axis=0, dtype=None):
+def _halved(operation, x, axis, neutral):
+    """One half combined with the other until one element is left."""
+    before, n = (slice(None),) * axis, x.shape[axis]
+    if n == 0:
+        if neutral is None:
+            raise refused("array.reduce.empty", f"{operation.__name__}.reduce of no elements", "one element at least, or initial=")  # fmt: skip
+        shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        return weft.full(shape, neutral, dtype=x.dtype, device=x.device)
+    while n > 1:
+        half = n // 2
+        y = operation(x[(*before, slice(half))], x[(*before, slice(half, 2 * half))])
+        x = weft.concat([y, x[(*before, slice(2 * half, n))]], axis=axis) if n % 2 else y
+        n -= half
+    return x
+
+
+def accumulate(self, x, axis=0, dtype=None, out=None):
     """Running combinations along an axis."""
-    name, x = _combining(self, "accumulate", _RUNNING), value(x)
-    x = x if dtype is None else x.astype(dtype)
+    among = (*_RUNNING, *_ASSOCIATIVE, "subtract")
+    name, x = _combining(self, "accumulate", among), _operand(self, x, dtype)
+    axis = axis_of(x, axis)
+    if name == "subtract":
+        before = (slice(None),) * axis
+        x = weft.concat([x[(*before, slice(1))], -x[(*before, slice(1, None))]], axis=axis)
+        name = "sum"
     if name in ("sum", "prod"):
-        return getattr(weft, f"cumulative_{name}")(x, axis=axis)
-    if x.dtype.kind == "c":
-        return _folded(self, x, axis_of(x, axis))
-    return _core._scan(name, plain(x), axis_of(x, axis), None)
+        return _into(out, getattr(weft, f"cumulative_{name}")(x, axis=axis))
+    if x.dtype.kind == "c" or name not in _COMBINING.values() or name in ("all", "any"):
+        return _into(out, _folded(self, x, axis))
+    return _into(out, _core._scan(name, plain(x), axis, None))
 
 
 def _folded(operation, x, axis):
@@ -62,9 +130,13 @@ def _folded(operation, x, axis):
     return x
 
 
-def reduceat(self, x, indices, axis=0):
+def reduceat(self, x, indices, axis=0, dtype=None, out=None):
     """Slices of an axis combined: from each position to the next; the element alone where the next is not behind it."""
     _combining(self, "reduceat")
+    return _into(out, _combined_at(self, _operand(self, x, dtype), indices, axis))
+
+
+def _combined_at(self, x, indices, axis):
     x, places = value(x), plain(indices).reshape(-1).tolist()
     axis = axis_of(x, axis)
     n, before = x.shape[axis], (slice(None),) * axis
@@ -121,5 +193,12 @@ def at(self, x, indices, values):
     x[...] = row.reshape(tuple(x.shape))
 
 
-for _method in (reduce, accumulate, reduceat, outer, at):
+_METHODS = (reduce, accumulate, reduceat, outer, at)
+for _method in _METHODS:
     setattr(type(_core.operations["add"]), _method.__name__, _method)
+
+
+def give_methods(function):
+    """The same to a public function that is an operation in NumPy."""
+    for method in _METHODS:
+        setattr(function, method.__name__, types.MethodType(method, function))

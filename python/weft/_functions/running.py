@@ -10,6 +10,7 @@ import weft
 from .. import _core
 from .._boundary import direct
 from .._core import NDArray
+from .._dispatch import whole
 from .common import axis_of, plain, real, value
 
 Extremes = namedtuple("Extremes", "values indices")
@@ -46,12 +47,14 @@ def _running(x, dim, larger):
 
 
 @direct(_core._direct_cummax)
+@whole
 def cummax(x, dim=-1):
     """(largest elements so far along an axis, their positions, the last of equals); NaN stays once met. Any real type."""
     return _running(x, dim, True)
 
 
 @direct(_core._direct_cummin)
+@whole
 def cummin(x, dim=-1):
     """(smallest elements so far along an axis, their positions, the last of equals); NaN stays once met. Any real type."""
     return _running(x, dim, False)

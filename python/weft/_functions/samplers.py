@@ -20,6 +20,7 @@ from .distributions import (
     chisquare,
     gamma,
     poisson,
+    sampled,
 )  # noqa: F401
 from .draws import (
     default_generator,
@@ -35,16 +36,19 @@ def _normal(size, dtype, device, key):
     return weft.random.normal(size, dtype=dtype, device=device, key=key)
 
 
+@sampled
 def standard_exponential(shape=(), *, dtype=None, device=None, key=None):
     """Waiting times of mean 1."""
     return -weft.log(_open(_shape(shape), dtype, device, key))
 
 
+@sampled
 def standard_gamma(shape_parameter, shape=None, *, dtype=None, device=None, key=None):
     """Gamma numbers of scale 1; the shape parameter above 0."""
     return gamma(shape_parameter, 1.0, shape, dtype=dtype, device=device, key=key)
 
 
+@sampled
 def standard_cauchy(shape=(), *, dtype=None, device=None, key=None):
     """Quotients of two normal numbers."""
     one, two = _keys(key, 2)
@@ -52,6 +56,7 @@ def standard_cauchy(shape=(), *, dtype=None, device=None, key=None):
     return _normal(size, dtype, device, one) / _normal(size, dtype, device, two)
 
 
+@sampled
 def standard_t(df, shape=None, *, dtype=None, device=None, key=None):
     """Student's t of df degrees of freedom, above 0."""
     _positive("standard_t", df=df)
@@ -61,6 +66,7 @@ def standard_t(df, shape=None, *, dtype=None, device=None, key=None):
     return _normal(size, dtype, device, one) / weft.sqrt(x)
 
 
+@sampled
 def f(dfnum, dfden, shape=None, *, dtype=None, device=None, key=None):
     """Fisher's F: quotients of two chi-squares over their degrees of freedom, both above 0."""
     _positive("f", dfnum=dfnum, dfden=dfden)
@@ -75,9 +81,9 @@ def noncentral_chisquare(df, nonc, shape=None, *, dtype=None, device=None, key=N
     _positive("noncentral_chisquare", df=df)
     one, two = _keys(key, 2)
     size = _shape(shape, df, nonc)
-    more = poisson(plain(nonc) * 0.5, size, device=device, key=one).astype("float64")
+    more = weft.random.poisson(plain(nonc) * 0.5, size, device=device, key=one).astype("float64")
     total = plain(df) + 2.0 * more
-    return chisquare(total, size, dtype=dtype, device=device, key=two)
+    return weft.random.chisquare(total, size, dtype=dtype, device=device, key=two)
 
 
 def noncentral_f(dfnum, dfden, nonc, shape=None, *, dtype=None, device=None, key=None):
@@ -88,12 +94,14 @@ def noncentral_f(dfnum, dfden, nonc, shape=None, *, dtype=None, device=None, key
     return x / (chisquare(dfden, size, dtype=dtype, device=device, key=two) / plain(dfden))
 
 
+@sampled
 def pareto(a, shape=None, *, dtype=None, device=None, key=None):
     """Pareto II (Lomax) numbers: exp(waiting time / a) - 1; a above 0."""
     _positive("pareto", a=a)
     return weft.expm1(standard_exponential(_shape(shape, a), dtype=dtype, device=device, key=key) / plain(a))  # fmt: skip
 
 
+@sampled
 def power(a, shape=None, *, dtype=None, device=None, key=None):
     """Numbers in [0, 1] of density a x^(a - 1); a above 0."""
     _positive("power", a=a)
@@ -101,6 +109,7 @@ def power(a, shape=None, *, dtype=None, device=None, key=None):
     return weft.pow(-weft.expm1(-e), 1.0 / plain(a).astype(e.dtype))
 
 
+@sampled
 def weibull(a, shape=None, *, dtype=None, device=None, key=None):
     """(waiting time)^(1 / a); a above 0."""
     _positive("weibull", a=a)
@@ -108,6 +117,7 @@ def weibull(a, shape=None, *, dtype=None, device=None, key=None):
     return weft.pow(e, 1.0 / plain(a).astype(e.dtype))
 
 
+@sampled
 def triangular(left, mode, right, shape=None, *, dtype=None, device=None, key=None):
     """Numbers in [left, right] whose density rises to `mode` and falls again."""
     low, peak, high = (plain(v) for v in (left, mode, right))
@@ -121,6 +131,7 @@ def triangular(left, mode, right, shape=None, *, dtype=None, device=None, key=No
     return weft.where(rising, a, high - weft.sqrt((1.0 - u) * wide * (high - peak)))
 
 
+@sampled
 def wald(mean, scale, shape=None, *, dtype=None, device=None, key=None):
     """Inverse Gaussian numbers (Michael, Schucany and Haas); both above 0."""
     _positive("wald", mean=mean, scale=scale)
@@ -134,6 +145,7 @@ def wald(mean, scale, shape=None, *, dtype=None, device=None, key=None):
     return x.astype(dtype or weft.asarray(0.0).dtype)
 
 
+@sampled
 def vonmises(mu, kappa, shape=None, *, dtype=None, device=None, key=None):
     """Angles in [-pi, pi] about mu, concentrated by kappa from 0 on (Best and Fisher)."""
     m, k = plain(mu).astype("float64"), plain(kappa).astype("float64")
@@ -171,6 +183,7 @@ def _probability(name, p, one=False):
     return p
 
 
+@sampled
 def logseries(p, shape=None, *, device=None, key=None):
     """Whole numbers k of probability -p^k / (k log(1 - p)); int64 (Kemp)."""
     p = _probability("logseries", p)
@@ -181,6 +194,7 @@ def logseries(p, shape=None, *, device=None, key=None):
     return weft.maximum(weft.floor(1.0 + weft.log(v) / weft.log(q)), 1.0).astype("int64")
 
 
+@sampled
 def negative_binomial(n, p, shape=None, *, device=None, key=None):
     """How many failures there are before n successes of probability p; int64. n above 0."""
     _positive("negative_binomial", n=n)
@@ -207,6 +221,7 @@ def _zipf_round(out, waiting, u, v, a, b):
     return weft.where(waiting & fits, x, out), waiting & ~fits
 
 
+@sampled
 def zipf(a, shape=None, *, device=None, key=None):
     """Whole numbers k of probability in proportion to k^-a; int64, a above 1 (Devroye's rejection)."""
     a = plain(a).astype("float64")
@@ -357,7 +372,7 @@ class _Older(Generator):
 
     def seed(self, seed=None):
         """Restarts the stream."""
-        self._key = weft.random.key(_seed(seed))
+        self._go_on_from(weft.random.Stream(_seed(seed)))
 
 
 OF_GENERATORS = {

@@ -10,6 +10,7 @@ import weft
 
 from .. import _core
 from .._core import NDArray, Tensor
+from .._dispatch import whole
 from .common import axis_of, beside, plain, real, refused, value
 
 __all__ = [
@@ -81,6 +82,7 @@ def std_mean(x, axis=None, correction=1, keepdims=False):
     )
 
 
+@whole
 def percentile(x, q, axis=None, keepdims=False, *, method="linear"):
     """The q-th percentile, between two neighbours in proportion; q from 0 to 100, one number or several (a first axis).
 
@@ -182,11 +184,13 @@ def _quantiles(x, q, whole, axis, keepdims, name, method="linear"):
     return weft.stack(out, axis=0) if several else out[0]
 
 
+@whole
 def nanquantile(x, q, axis=None, keepdims=False):
     """The q-quantile of what is no NaN, between two neighbours in proportion; q from 0 to 1. NaN where there is nothing else."""
     return _nan_quantiles(x, q, 1.0, axis, keepdims, "nanquantile")
 
 
+@whole
 def nanpercentile(x, q, axis=None, keepdims=False):
     """The q-th percentile of what is no NaN; q from 0 to 100."""
     return _nan_quantiles(x, q, 100.0, axis, keepdims, "nanpercentile")
@@ -225,6 +229,7 @@ def _nan_quantiles(x, q, whole, axis, keepdims, name):
     return y if keepdims else weft.squeeze(y, axis=at)
 
 
+@whole
 def median(x, axis=None, keepdims=False):
     """Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in PyTorch: the lower of the two,
     and along an axis (value, position)."""
@@ -236,6 +241,7 @@ def median(x, axis=None, keepdims=False):
     return percentile(x, 50, axis, keepdims)
 
 
+@whole
 def nanmedian(x, axis=None, keepdims=False):
     """The median of what is no NaN. Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in
     PyTorch: the lower of the two, and along an axis (value, position)."""
@@ -435,6 +441,7 @@ def _counted(at, count, weights):
     )
 
 
+@whole
 def histogram(x, bins=10, range=None, density=False, weights=None):
     """(how many elements lie in each bin, the ends of the bins).
 

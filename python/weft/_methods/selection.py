@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import weft
 
 from .. import _core
+from .._dispatch import whole
 from .._core import NDArray, Tensor
 from .._errors import error as _error
 from .tools import axis_of, filled, plain
@@ -172,6 +175,7 @@ class Selection:
         """Positions of the elements that are not zero, one in each row."""
         return weft.stack(weft.nonzero(plain(self)), axis=1)
 
+    @functools.partial(whole, public="bincount")
     def bincount(self, weights=None, minlength=0):
         """How often each integer from 0 on occurs, or the sum of the weights where it does. Raises ArgumentError for
         negative ones."""

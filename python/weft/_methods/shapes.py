@@ -127,9 +127,9 @@ class Shapes:
         rows, columns = x.shape[-2:]
         first, second = max(-offset, 0), max(offset, 0)
         count = max(min(rows - first, columns - second), 0)
-        at = (weft.arange(count) + first) * columns + weft.arange(count) + second
-        flat = x.reshape(*x.shape[:-2], rows * columns)
-        return flat.index_select(flat.ndim - 1, at.to(self.device))
+        start = first * columns + second
+        stop = start + (count - 1) * (columns + 1) + 1 if count else start
+        return x.reshape(*x.shape[:-2], rows * columns)[..., start : stop : columns + 1]
 
     def diag(self, diagonal=0):
         """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
@@ -142,17 +142,20 @@ class Shapes:
         count = self.shape[-1]
         n = count + abs(offset)
         given = self.data if isinstance(self, Tensor) and not self.requires_grad else self
-        if isinstance(given, NDArray) and given.device.host_accessible:
+        if isinstance(given, NDArray) and (given.device.host_accessible or _core._has_grid(given)):
             out = weft.zeros((*given.shape[:-1], n, n), dtype=given.dtype, device=given.device)
             first = offset if offset >= 0 else -offset * n
             lines = out.reshape(*given.shape[:-1], n * n)
             lines[..., first : first + count * (n + 1) : n + 1] = given
             return out if given is self else Tensor(out, requires_grad=False)
-        rows, columns = (weft.arange(n, device=self.device)[:, None] for _ in (0, 1))
-        place = columns.T - rows == offset
-        at = weft.clip(rows - max(-offset, 0), 0, count - 1).reshape(-1)
-        spread = self.index_select(self.ndim - 1, at).unsqueeze(-1)
-        return weft.where(place, spread, weft.zeros((), dtype=self.dtype, device=self.device))
+        if count == 0:
+            return weft.zeros((*self.shape[:-1], n, n), dtype=self.dtype, device=self.device)
+        # An element every n + 1 places of the matrix in a row.
+        apart = weft.nn.functional.pad(self.unsqueeze(-1), (0, n))
+        line = apart.reshape(*self.shape[:-1], count * (n + 1))[..., : (count - 1) * (n + 1) + 1]
+        first = offset if offset >= 0 else -offset * n
+        line = weft.nn.functional.pad(line, (first, n * n - first - line.shape[-1]))
+        return line.reshape(*self.shape[:-1], n, n)
 
     def rot90(self, k=1, dims=(0, 1)):
         """Turned by k right angles from the first axis towards the second."""

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import functools
+
 import math
 from collections import namedtuple
 
 import weft
 
 from .. import _core
+from .._dispatch import whole
 from .._errors import error as _error
 from .._pointwise import composed
 from .tools import axis_of, filled, plain
@@ -125,6 +128,7 @@ class Statistics:
             return self.reshape(-1).kthvalue((self.size + 1) // 2, 0)[0]
         return self.kthvalue((self.shape[axis_of(self, dim)] + 1) // 2, dim, keepdim)
 
+    @functools.partial(whole, public="quantile")
     def quantile(self, q, dim=None, keepdim=False, *, interpolation="linear", method=None):
         """The q-quantile, between two neighbours in proportion; over all elements without an axis.
 

@@ -22,8 +22,23 @@ from .common import (
     _NARROW,
     _row,
 )
-from .creation import full
-from .manipulation import concat, reshape
+from .creation import asarray, full
+from .elementwise import where as _where
+from .manipulation import broadcast_to, concat, reshape, squeeze
+
+
+def _marked(x, where, neutral, name=""):
+    """x, and `neutral` where NumPy's where= marks no element: what a combination is not changed by."""
+    if where is True:
+        return x
+    if neutral is None:
+        raise _error(
+            _core.ArgumentError,
+            "array.reduce.initial",
+            f"{name} of marked elements (where=) without a value for none of them",
+            help=f"name it: weft.{name}(x, where=mask, initial=0)",
+        )
+    return _where(where if hasattr(where, "dtype") else asarray(where), x, neutral)
 
 
 def _is_whole(x):
@@ -86,33 +101,49 @@ def _tensor_prod(x, axis, keepdims):
     return y.reshape(shape)
 
 
-def sum(x, /, *, axis=None, dtype=None, keepdims=False):
+def sum(x, /, *, axis=None, dtype=None, keepdims=False, where=None, initial=None):
     """Sum of elements."""
-    return _reduction("sum", x, axis, keepdims, dtype)
+    if where is not None:
+        x = _marked(x, where, 0)
+    out = _reduction("sum", x, axis, keepdims, dtype)
+    return out if initial is None else _row("add")(out, initial)
 
 
-def prod(x, /, *, axis=None, dtype=None, keepdims=False):
+def prod(x, /, *, axis=None, dtype=None, keepdims=False, where=None, initial=None):
     """Product of elements."""
-    return _reduction("prod", x, axis, keepdims, dtype)
+    if where is not None:
+        x = _marked(x, where, 1)
+    out = _reduction("prod", x, axis, keepdims, dtype)
+    return out if initial is None else _row("multiply")(out, initial)
 
 
-def max(x, /, *, axis=None, keepdims=False):
+def max(x, /, *, axis=None, keepdims=False, where=None, initial=None):
     """Largest element; NaN if there is one."""
-    return _extreme("max", x, axis, keepdims)
+    if where is not None:
+        x = _marked(x, where, initial, "max")
+    out = _extreme("max", x, axis, keepdims)
+    return out if initial is None else _row("maximum")(out, initial)
 
 
-def min(x, /, *, axis=None, keepdims=False):
+def min(x, /, *, axis=None, keepdims=False, where=None, initial=None):
     """Smallest element; NaN if there is one."""
-    return _extreme("min", x, axis, keepdims)
+    if where is not None:
+        x = _marked(x, where, initial, "min")
+    out = _extreme("min", x, axis, keepdims)
+    return out if initial is None else _row("minimum")(out, initial)
 
 
-def all(x, /, *, axis=None, keepdims=False):
+def all(x, /, *, axis=None, keepdims=False, where=None):
     """Is every element true?"""
+    if where is not None:
+        x = _marked(x, where, True)
     return _reduction("all", x, axis, keepdims)
 
 
-def any(x, /, *, axis=None, keepdims=False):
+def any(x, /, *, axis=None, keepdims=False, where=None):
     """Is some element true?"""
+    if where is not None:
+        x = _marked(x, where, False)
     return _reduction("any", x, axis, keepdims)
 
 
@@ -133,8 +164,27 @@ def _one_pass(moment, x, axis, keepdims, correction=0.0):
     return _core._moments(moment, x, axis, keepdims, correction)
 
 
-def mean(x, /, *, axis=None, keepdims=False):
+def _moment_of_marked(name, x, axis, keepdims, where, correction=0.0):
+    """mean, var and std of the elements that NumPy's where= marks."""
+    if _name(x.dtype) in _INTEGERS or _name(x.dtype) == "bool":
+        x = x.astype(_float32)
+    where = where if hasattr(where, "dtype") else asarray(where)
+    marked = broadcast_to(where.astype(_bool), tuple(x.shape))
+    count = count_nonzero(marked, axis=axis, keepdims=True).astype(x.dtype)
+    out = sum(x, axis=axis, keepdims=True, where=marked) / count
+    if name != "mean":
+        rest = _where(marked, x - out, 0.0)
+        out = sum(rest * rest, axis=axis, keepdims=True) / (count - correction)
+        out = _row("sqrt")(out) if name == "std" else out
+    if keepdims:
+        return out
+    return squeeze(out, axis=tuple(range(x.ndim)) if axis is None else axis)
+
+
+def mean(x, /, *, axis=None, keepdims=False, where=None):
     """Arithmetic mean."""
+    if where is not None and where is not True:
+        return _moment_of_marked("mean", x, axis, keepdims, where)
     if _is_whole(x):
         return _core.Tensor(mean(x.data, axis=axis, keepdims=keepdims), requires_grad=False)
     if _is_tensor(x):
@@ -150,8 +200,10 @@ def mean(x, /, *, axis=None, keepdims=False):
     return sum(x, axis=axis, keepdims=keepdims) / _count(x, axis)
 
 
-def var(x, /, *, axis=None, correction=0.0, keepdims=False):
+def var(x, /, *, axis=None, correction=0.0, keepdims=False, where=None):
     """Variance, over n - correction."""
+    if where is not None and where is not True:
+        return _moment_of_marked("var", x, axis, keepdims, where, correction)
     if _is_constant(x):
         out = var(x.data, axis=axis, correction=correction, keepdims=keepdims)
         return _core.Tensor(out, requires_grad=False)
@@ -185,8 +237,10 @@ def _spread(x, axis, correction, keepdims):
     return out.astype(x.dtype) if narrow else out
 
 
-def std(x, /, *, axis=None, correction=0.0, keepdims=False):
+def std(x, /, *, axis=None, correction=0.0, keepdims=False, where=None):
     """Standard deviation."""
+    if where is not None and where is not True:
+        return _moment_of_marked("std", x, axis, keepdims, where, correction)
     if _is_constant(x):
         out = std(x.data, axis=axis, correction=correction, keepdims=keepdims)
         return _core.Tensor(out, requires_grad=False)

@@ -7,11 +7,11 @@ files go after that, so that a job ended at any moment leaves the last whole che
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
 import os
-import uuid
 from typing import Any
 
 import weft
@@ -72,13 +72,13 @@ def save_sharded(
 ) -> None:
     """Writes a dict of arrays (whole on every rank) and Pieces into the folder `path`; every rank calls it.
 
-    `metadata`: what JSON can hold, of rank 0. Raises IOError `distributed.checkpoint.save` on every rank when one of them cannot write, ArgumentError
+    `metadata`: what JSON can hold, of rank 0. Raises IOError `distributed.checkpoint.save` on every rank when one of them cannot write, or writes where rank 0 does not see it, ArgumentError
     `distributed.checkpoint.metadata` on every rank for other metadata; the last checkpoint in the folder is then as it was.
     """
     group = resolve(group)
     _check_metadata(group, metadata)
     pieces = {name: _as_piece(value, group) for name, value in state.items()}
-    token = _all(group, uuid.uuid4().hex[:12])[0]
+    token = _all(group, os.urandom(6).hex())[0]
     file = f"part-{token}-{group.rank:05d}.safetensors"
     entries, failed = {}, None
     try:
@@ -88,7 +88,11 @@ def save_sharded(
             if piece.array.size == 0:
                 entries[name] = dict(dtype=str(piece.array.dtype), shape=list(piece.shape))
                 continue
-            arrays[name] = piece.array.to("cpu").copy()
+            held = piece.array.to("cpu")
+            # safetensors has no complex128: pairs of float64 along one more axis.
+            arrays[name] = (
+                weft.view_as_real(held) if held.dtype == weft.complex128 else held
+            ).copy()
             entries[name] = dict(
                 dtype=str(piece.array.dtype),
                 shape=list(piece.shape),
@@ -98,7 +102,9 @@ def save_sharded(
     except (OSError, weft.Error) as problem:
         failed = f"rank {group.rank}: {problem}"
     told = _all(group, (failed, entries))
-    if not any(problem for problem, _ in told) and group.rank == 0:
+    if group.rank == 0 and failed is None:
+        failed = _not_here(path, told)
+    if not any(problem for problem, _ in told) and group.rank == 0 and failed is None:
         index = dict(format=_FORMAT, version=1, ranks=group.size, metadata=metadata, arrays={})
         for _, found in told:
             for name, entry in found.items():
@@ -112,6 +118,9 @@ def save_sharded(
         except OSError as problem:
             failed = f"rank 0: {problem}"
     problems = [p for p in _all(group, failed) if p]
+    if problems:
+        with contextlib.suppress(OSError):
+            os.remove(os.path.join(path, file))
     try:
         for name in os.listdir(path) if group.rank == 0 else ():
             stale = name.startswith("part-") and not name.startswith(f"part-{token}-")
@@ -126,12 +135,21 @@ def save_sharded(
             "distributed.checkpoint.save",
             f"a checkpoint in {path} could not be written: {problems[0]}",
             ["the checkpoint that was there is as before"],
-            help="make room, or save elsewhere",
+            help="make room, or save elsewhere: in one folder that all ranks see",
         )
 
 
+def _not_here(path, told):
+    """The text for ranks whose files are not in rank 0's folder, or None. `told`: (failure, entries) of all ranks."""
+    for rank, (problem, entries) in enumerate(told):
+        files = {entry["piece"]["file"] for entry in entries.values() if "piece" in entry}
+        if problem is None and not all(os.path.exists(os.path.join(path, f)) for f in files):
+            return f"rank 0 does not find there what rank {rank} has written"
+    return None
+
+
 def _replace(path, text):
-    own = f"{path}.{uuid.uuid4().hex[:8]}"
+    own = f"{path}.{os.urandom(4).hex()}"
     with open(own, "x") as file:
         file.write(text)
         file.flush()
@@ -236,6 +254,9 @@ def _read(path, name, row, starts, extents, files):
         if file not in files:
             files[file] = weft.load_safetensors(os.path.join(path, file))
         source = files[file].get(name)
+        if source is not None and row["dtype"] == "complex128":
+            pairs = source.dtype == weft.float64 and source.shape[-1:] == (2,)
+            source = weft.view_as_complex(source) if pairs else source
         if source is None or (source.shape, str(source.dtype)) != (piece["shape"], row["dtype"]):
             found = f"holds {source.shape} of {source.dtype}" if source is not None else "lacks it"
             raise _refuse(path, f"{file} shall hold {piece['shape']} of {name!r}, and {found}")

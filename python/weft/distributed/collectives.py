@@ -3,7 +3,7 @@
 
 They return new arrays and leave their argument alone. On cards they are ordered with weft's kernels and do not stop the host. With `async_op=True` they
 return a Work; its wait() gives the result. On tensors that require gradients they are differentiable, except send and recv and the
-combinations other than sum and mean. Alone in a group, each gives back its argument.
+combinations other than sum and mean. Alone in a group, each gives back its argument (all_gather a number as a row of one).
 """
 
 from __future__ import annotations
@@ -221,9 +221,9 @@ class _Parts(Work):
 def _start_all_gather(x, group, overlap=False):
     x = _array(x, "all_gather")
     _compared(group, "all_gather", x)
+    rows = x.reshape((1,)) if x.ndim == 0 else x
     if group.size == 1:
-        return Work(lambda: x)
-    rows = x.reshape((1, *x.shape)) if x.ndim == 0 else x
+        return Work(lambda: rows)
     moved = _Moved(group, rows, False)
     out = moved.empty((group.size * rows.shape[0], *rows.shape[1:]))
     return _moved_by(moved, out, moved.transport.all_gather(moved.sent, out, overlap))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 
 import weft
 
@@ -34,7 +35,7 @@ _LAUNCHERS = (
         "OMPI_COMM_WORLD_LOCAL_SIZE",
     ),
     ("mpi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
-    ("mpi", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"),
+    ("mpi", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"),
 )
 
 
@@ -54,6 +55,17 @@ def _number(variables, name, otherwise):
         ) from None
 
 
+def _tasks_here(variables):
+    """Slurm's number of tasks on this host: "2(x3),1" for four hosts. 1 where it does not say."""
+    node = _number(variables, "SLURM_NODEID", 0)
+    hosts = re.findall(r"(\d+)(?:\(x(\d+)\))?", variables.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    for count, times in hosts:
+        node -= int(times or 1)
+        if node < 0:
+            return int(count)
+    return 1
+
+
 def read_launch(variables=None) -> Launch:
     """The job's shape from the environment; a single process where no launcher has set its variables.
 
@@ -71,7 +83,7 @@ def read_launch(variables=None) -> Launch:
             _number(variables, rank, 0),
             _number(variables, size, 1),
             _number(variables, local_rank, 0),
-            _number(variables, local_size, 1),
+            _tasks_here(variables) if rank == "SLURM_PROCID" else _number(variables, local_size, 1),
             rank,
         )
         if not 0 <= found.rank < found.size:

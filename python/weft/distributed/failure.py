@@ -20,7 +20,6 @@ import signal
 import sys
 import threading
 import time
-import traceback
 
 import weft
 
@@ -263,6 +262,8 @@ class Watch:
         if self.board is None:
             return
         if getattr(value, "code", "") not in _TOLD:
+            import traceback
+
             text = "".join(traceback.format_exception_only(kind, value)).strip()
             self.board.post(Failure(f"rank {self.rank}: {text[:2000]}"))
         self.board.leave()

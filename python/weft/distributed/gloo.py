@@ -100,6 +100,9 @@ class Gloo(Values):
         try:
             return getattr(self.td, call)(*args, group=self.group, **more)
         except (RuntimeError, ValueError) as problem:
+            if isinstance(problem, weft.Error):
+                raise
+            self.job.check()  # one that came from outside while C++ ran, among others
             raise self._failed(problem) from None
 
     def _failed(self, problem):

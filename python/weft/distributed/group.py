@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import numbers
 import os
+import threading
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -96,6 +97,7 @@ class Job:
     def __init__(self, launch: Any, timeout: float, debug: bool | None) -> None:
         self.launch, self.debug, self.watch, self.groups = launch, debug, None, []
         self.transports = []  # of host memory, one for each group: what was begun in one goes on while this rank waits in another
+        self.turn = threading.RLock()  # of the threads of this process that go on with calls
         self._process = os.getpid()
         self.looked = 0.0  # when a waiting rank asked last who is there
         host = None
@@ -167,7 +169,7 @@ def init(timeout: float = 300.0, debug: bool | None = None) -> Group:
     """Joins the job that torchrun, mpirun or srun has started; returns the group of all ranks.
 
     Without a launcher the job is this process alone, and collectives give their argument back. `timeout`: seconds in which all ranks must have
-    joined. `debug`: every collective first compares operation, shape and type among the ranks (WEFT_DISTRIBUTED_DEBUG=1 does the same). A second
+    joined. `debug`: every collective first compares operation, shape and type among the ranks, when one of them asks for it (WEFT_DISTRIBUTED_DEBUG=1 does the same). A second
     call returns the same group. Raises ArgumentError `distributed.timeout` for times that are none, `distributed.environment` for a launcher's variables that do not fit, DeviceError `distributed.*` where the
     launcher's library is absent, the job cannot be joined, or the launcher or another rank is gone.
     """

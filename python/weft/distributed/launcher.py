@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import select
-import socket
 
 # What tells a launcher's own ranks from programs that somebody has started with a launcher's variables by hand.
 _MARKS = (
@@ -69,6 +68,8 @@ def _environment(pid):
 
 def _refuses(host, port):
     """Whether nothing listens at an address. False where that is not certain."""
+    import socket
+
     try:
         socket.create_connection((host, port), timeout=5).close()
     except ConnectionRefusedError:

@@ -102,7 +102,8 @@ class Mpi(Values):
         return there
 
     def _progress(self):
-        """Begins collectives that all ranks have come to, in the same order everywhere, and takes messages that are there."""
+        """Begins collectives that all ranks have come to, in the same order everywhere, and takes messages that are there. The caller has the turn: threads may
+        call in groups of their own, and each takes on what all have begun."""
         if not (self._waiting or self._receiving):
             return
         try:
@@ -119,17 +120,19 @@ class Mpi(Values):
     def _until(self, done):
         """Waits until done() holds. All that was begun goes on meanwhile, in every group: ranks may finish it in another order."""
         try:
-            self._progress()
-            if done():
-                return
-            begun, arrivals = time.perf_counter(), self._arrivals
-            while True:
-                for transport in self.job.transports:
-                    transport._progress()
-                    if transport._under_way:
-                        transport._under_way = [c for c in transport._under_way if not c.advance()]
+            with self.job.turn:
+                self._progress()
                 if done():
                     return
+            begun, arrivals = time.perf_counter(), self._arrivals
+            while True:
+                with self.job.turn:
+                    for transport in self.job.transports:
+                        transport._progress()
+                        if transport._under_way:
+                            transport._under_way = [c for c in transport._under_way if not c.advance()]  # fmt: skip
+                    if done():
+                        return
                 look_around(self.job, self.ranks, begun)
                 if self._arrivals != arrivals:  # what comes next comes soon
                     begun, arrivals = time.perf_counter(), self._arrivals
@@ -139,7 +142,9 @@ class Mpi(Values):
 
     def _finish(self, done, *held):
         if len(self._open) >= _OPEN:  # nobody waits for some of them
-            ended = self._start(lambda: [k for k, v in self._open.items() if v[0]()])
+            with self.job.turn:
+                under_way = list(self._open.items())
+                ended = self._start(lambda: [k for k, v in under_way if v[0]()])
             for key in ended:
                 self._open.pop(key, None)
         key = object()
@@ -154,9 +159,10 @@ class Mpi(Values):
 
     def _collective(self, name, detail, dtype, shape, start, *held):
         """start() begins it, as soon as all ranks agree, and gives what tells whether it is done."""
-        own = _Collective(self._calls.enter(name, detail, dtype, shape), start)
-        self._waiting.append(own)
-        self._progress()
+        with self.job.turn:
+            own = _Collective(self._calls.enter(name, detail, dtype, shape), start)
+            self._waiting.append(own)
+            self._progress()
         return self._finish(own.done, *held)
 
     def _own(self, name, detail, send, recv, start):
@@ -217,7 +223,6 @@ class Mpi(Values):
         # Numbers of their own keep messages apart from those of other combinations; send and recv have 0.
         tag = 1 + 2 * (self._combinations % 16000)
         self._combinations += 1
-
         combination = Combination(self, send, recv, op, tag, name == "all_reduce")
 
         def start():
@@ -284,8 +289,9 @@ class Mpi(Values):
 
     def recv(self, array, peer, overlap=False):
         own = _Receive(self, array, peer)
-        self._receiving.setdefault(peer, collections.deque()).append(own)
-        self._progress()
+        with self.job.turn:
+            self._receiving.setdefault(peer, collections.deque()).append(own)
+            self._progress()
         return self._finish(own.done, array)
 
     def split(self, ranks):

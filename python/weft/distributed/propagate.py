@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import string
 from collections.abc import Callable
 from typing import Any
 
@@ -36,7 +35,7 @@ class Labels:
     adds: bool = False
 
 
-_LETTERS = string.ascii_letters
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LINEAR = ("none", "each", "first", "together")
 
 

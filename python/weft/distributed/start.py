@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import ctypes
 import datetime
+import importlib
 import os
 import signal
 import socket
@@ -47,6 +48,7 @@ def join(job, launch, timeout):
         raise _no_rank(int(process), launch)
     host, every = (_torchrun if launch.launcher == "torchrun" else _mpi)(job, launch, timeout)
     job.watch.introduced(_introduced(launch, every))
+    job.debug = any(identity[5] for identity in every)  # comparing is a call of all ranks
     os.environ[_JOINED] = f"{os.getpid()} {own}"
     return host
 
@@ -66,8 +68,9 @@ def _no_rank(process, launch):
     )
 
 
-def _identity():
-    return weft.__version__, socket.gethostname(), _machine(), os.getpid(), _processors()
+def _identity(job):
+    host = socket.gethostname()
+    return weft.__version__, host, _machine(), os.getpid(), _processors(), job.debug
 
 
 def _machine():
@@ -93,7 +96,7 @@ def _introduced(launch, every):
             [f"rank {r} on {identity[1]}: {identity[0]}" for r, identity in enumerate(every)],
             help="install one version everywhere",
         )
-    _, name, machine, _, own = every[launch.rank]
+    _, name, machine, _, own, _ = every[launch.rank]
     here = {r: identity for r, identity in enumerate(every) if identity[1:3] == (name, machine)}
     if weft.get_threads() == len(own):  # nobody has set it
         weft.set_threads(share_of(own, [identity[4] for identity in here.values()]))
@@ -129,9 +132,14 @@ def _unknown(host):
     return None
 
 
+def _imported(job, name):
+    """Imports a library beside this thread: an exception from outside that comes while its C++ begins leaves it as a RuntimeError."""
+    return job.watch.run(lambda: importlib.import_module(name))
+
+
 def _torchrun(job, launch, timeout):
     try:
-        import torch.distributed as td
+        td = _imported(job, "torch.distributed")
     except ImportError:
         raise error(
             weft.DeviceError,
@@ -176,11 +184,13 @@ def _torchrun(job, launch, timeout):
             job.watch.run(group, look)
             _made_group = td.group.WORLD
             atexit.register(_end_fork, os.getpid(), "torch.distributed", "end the fork by os._exit")
-            _wait_without_end(td)
-        elif td.group.WORLD is not _made_group:
+            waits = _wait_without_end(td)
+        else:
+            waits = td.group.WORLD is _made_group and _set_timeout(td) is not None
+        if not waits:
             among = job.watch.run(beside, look)
         own = Gloo(among, list(range(launch.size)), launch.rank, job)
-        return own, job.watch.run(lambda: own.gather_values(_identity()), look)
+        return own, job.watch.run(lambda: own.gather_values(_identity(job)), look)
     except (RuntimeError, ValueError, OSError) as problem:
         if isinstance(problem, weft.Error):
             raise
@@ -188,13 +198,17 @@ def _torchrun(job, launch, timeout):
         raise _cannot_join(launch, f" at {host}:{port}", reason, repair) from None
 
 
+def _set_timeout(td):
+    """What changes the time of a group, or None: PyTorch 1 has nothing for this."""
+    return getattr(td, "set_timeout", None) or getattr(td.distributed_c10d, "_set_pg_timeout", None)
+
+
 def _wait_without_end(td):
-    """Collectives may wait longer than init(): the watch ends those that wait for ranks that are gone. Older versions of PyTorch have no public name for this."""
-    change = getattr(td, "set_timeout", None) or getattr(
-        td.distributed_c10d, "_set_pg_timeout", None
-    )
+    """Collectives may wait longer than init(): the watch ends those that wait for ranks that are gone. Whether PyTorch can be told so."""
+    change = _set_timeout(td)
     if change is not None:
         change(_NO_END, td.group.WORLD)
+    return change is not None
 
 
 def _process_manager(variables):
@@ -283,7 +297,9 @@ def _mpi(job, launch, timeout):
 
         if "mpi4py.MPI" not in sys.modules:
             mpi4py.rc.initialize = mpi4py.rc.finalize = False
-        from mpi4py import MPI
+        MPI = _imported(job, "mpi4py.MPI")
+    except weft.Error:
+        raise
     except (ImportError, RuntimeError) as problem:
         raise error(
             weft.DeviceError,
@@ -313,7 +329,7 @@ def _mpi(job, launch, timeout):
                 f"the launcher has started {launch.size} processes, and MPI knows {world.size}",
                 help="mpi4py uses another MPI than the launcher's: MPI4PY_MPIABI=mpich or openmpi (mpi4py 4), or pip install --no-binary mpi4py mpi4py",
             )
-        every = world.allgather(_identity())  # by mpi4py: ranks of other versions do the same
+        every = world.allgather(_identity(job))  # by mpi4py: ranks of other versions do the same
         return Mpi(world, list(range(world.size)), job), every, MpiBoard(world)
 
     host, every, job.watch.board = job.watch.run(meet, look)

@@ -54,9 +54,11 @@ def explain(model: _Callable[..., _Any], *args: _Any, **kwargs: _Any) -> Report:
     return run(model, *args, **kwargs)
 
 
+_publish(__name__, gathered=True)
+
 if COMPILES:
     import torch._dynamo
 
-    torch._dynamo.register_backend(name="weft")(backend)
-
-_publish(__name__, gathered=True)
+    torch._dynamo.register_backend(name="weft")(
+        backend
+    )  # the published one: compiled modules are pickled by its name

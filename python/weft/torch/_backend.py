@@ -19,6 +19,7 @@ from .mutation import changed_inputs, write_in_place
 from .partition import partition
 from .parts import join_parts
 from .program import Program, fixed, same_layout
+from .second import Facts, with_second_gradients
 
 _MOST_SIZES = 16  # combinations of sizes that one dynamic graph is compiled for
 _watchers = threading.local()
@@ -171,14 +172,18 @@ def _through_torch(module, reason, options):
                 given[i] = fixed(given[i], fake)
         return module(*given)
 
-    return _boxed(run)
+    return _boxed(run, module)
 
 
-def _boxed(program):
-    """A function, which torch's wrappers keep the mark of, unlike an object's."""
+def _boxed(program, module):
+    """A function, which torch's wrappers keep the mark of, unlike an object's. Under vmap (`is_grads_batched`) torch runs the graph."""
+    included, batched = (
+        torch._C._dispatch_tls_is_dispatch_key_included,
+        torch._C._parse_dispatch_key("VmapMode"),
+    )
 
     def run(args):
-        return program(args)
+        return module(*args) if included(batched) else program(args)
 
     run._boxed_call = True
     return run
@@ -224,8 +229,8 @@ def _compile_graph(module, options, returned=None):
     try:
         if has_symbols(module):
             _device_of(module)
-            return _boxed(Dynamic(module, options))
-        return _boxed(_program(module, options, returned))
+            return _boxed(Dynamic(module, options), module)
+        return _boxed(_program(module, options, returned), module)
     except HandedBack as reason:
         return _through_torch(module, str(reason), options)
 
@@ -272,8 +277,10 @@ def backend(module, example_inputs, **arguments):
         return _compile_graph(module, options)
 
     def compile_forward(module, example_inputs):
+        facts.take(module)
         return _compile_graph(module, options, _returned())
 
+    facts = Facts()
     _lay_out_masks(module)
     compiled = aot_autograd(
         fw_compiler=compile_forward,
@@ -282,4 +289,4 @@ def backend(module, example_inputs, **arguments):
         decompositions=decompositions(),
         keep_inference_input_mutations=True,
     )
-    return compiled(module, example_inputs)
+    return with_second_gradients(compiled(module, example_inputs), module, facts, example_inputs)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import torch
 
 from . import rules
+from .layers import attention, encoder_layer
 
 
 def decompositions():
@@ -19,6 +20,8 @@ def decompositions():
     table.pop(torch.ops.aten.bernoulli.default, None)
     table[torch.ops.aten.native_dropout.default] = _dropout
     table[torch.ops.aten._efficientzerotensor.default] = _zeros
+    table[torch.ops.aten._native_multi_head_attention.default] = attention
+    table[torch.ops.aten._transformer_encoder_layer_fwd.default] = encoder_layer
     return {**_of_lists(), **table}
 
 

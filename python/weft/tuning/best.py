@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pathlib
 from typing import Any
@@ -53,7 +54,7 @@ def _state(path):
 
 
 def _load(path):
-    """The fastest trial of each workload and target, without those where the default schedule is the fastest."""
+    """The fastest trial of each workload and target; None where the default schedule is that."""
     import sqlite3
 
     try:
@@ -72,7 +73,9 @@ def _load(path):
     except (sqlite3.Error, UnicodeDecodeError) as reason:
         return {}, str(reason)
     plain = '"sketch": "plain"'
-    return {(w, t): trace for w, t, trace, candidate, _ in rows if plain not in str(candidate)}, ""
+    return {
+        (w, t): None if plain in str(candidate) else trace for w, t, trace, candidate, _ in rows
+    }, ""
 
 
 def switched_off() -> Any:
@@ -127,22 +130,49 @@ def decision_workload(operation: Any, facts: Any) -> str:
     return f"{operation} " + ",".join(map(str, facts))
 
 
-def array_decision(operation: Any, facts: Any, device: Any) -> Any:
-    """The numbers that were found for a decision of an array operation; None: the rule's are used. Asked once for each in
-    each thread; what is none of the legal ones is not used."""
+def _nearest(found, operation, facts, device, extents):
+    """The key of the nearest facts for which something was found, of which all sizes are of the same order (between the
+    same powers of two) and the rest is the same; None."""
+
+    def bucket(numbers):
+        return [(n - 1).bit_length() if extents >> i & 1 else n for i, n in enumerate(numbers)]
+
+    mine, near = bucket(facts), {}
+    for workload, where in found:
+        name, _, numbers = str(workload).partition(" ")
+        if name != operation or where != device:
+            continue
+        try:
+            others = [int(n) for n in numbers.split(",")]
+        except ValueError:
+            continue
+        if len(others) == len(mine) and bucket(others) == mine:
+            apart = sum(abs(math.log(max(a, 1) / max(b, 1))) for a, b in zip(facts, others))
+            near[apart, workload] = workload, where
+    return near[min(near)] if near else None
+
+
+def array_decision(operation: Any, facts: Any, device: Any, extents: int = 0) -> Any:
+    """The numbers that were found for a decision of an array operation, or for one of the same order of size; None: the
+    rule's are used. `extents`: the bits of facts that are sizes. Asked once for each in each thread; what is none of the
+    legal ones is not used."""
     key = decision_workload(operation, facts), device
     if key in tried:
         return tried[key]
     found, damage = (None, "") if switched_off() else _known(_where())
     if damage:
         _note(f"the tuning database {_where()} is not used: {damage}")
-    if not found or key not in found:
+    if not found:
+        return None
+    other = key if key in found else _nearest(found, operation, facts, device, extents)
+    if other is None or found[other] is None:
         return None
     try:
-        out = [int(n) for n in json.loads(found[key])]
+        out = [int(n) for n in json.loads(found[other])]
     except (ValueError, TypeError, RecursionError):
         return None
-    _note(f"{key[0]} on {device}: a decision of {_where()} is used if it is legal")
+    for_others = "" if other == key else f" for {other[0].partition(' ')[2]}"
+    _note(f"{key[0]} on {device}: a decision of {_where()}{for_others} is used if it is legal")
     return out
 
 

@@ -11,6 +11,7 @@ _LIMITS = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-10}
 
 _SAMPLES = 3
 _SAMPLE = 0.01  # seconds
+_TURNS = 9  # samples of each of two schedules that are compared
 _ONCE = 0.2  # seconds of a call that is timed once only
 _LONG = 0.3  # seconds that the untuned program may take on the host
 _MOST_DRIFT = 1.25  # more is no clock, but another program beside this one
@@ -100,8 +101,11 @@ class Measurer:
         return out
 
     def _results(self, module, device):
-        arrays = self._arrays(device)
-        module[self._name](*arrays)
+        return self._results_of(module[self._name], device)
+
+    def _results_of(self, function, device=None):
+        arrays = self._arrays(device or self.device)
+        function(*arrays)
         return arrays, [
             (a.astype("float32") if kind == "bfloat16" else a).numpy()
             for a, written, (_, kind) in zip(arrays, self._written, self._inputs)
@@ -154,6 +158,20 @@ class Measurer:
             self._reference = function, arrays, result.min
             return result.min, result.cycles
         return self._beside_reference(function, arrays, number), 0
+
+    def beside(self, schedules):
+        """For each schedule (least, median) seconds of a call, sampled in turns: what slows the one down slows the others,
+        and each finds the caches as the others left them."""
+        import statistics
+
+        functions = [weft.build(s, target=self._target)[self._name] for s in schedules]
+        arrays = [self._results_of(f)[0] for f in functions]
+        calls = [_calls(5 * f.time(*a, number=1, repeat=1).min) for f, a in zip(functions, arrays)]
+        times = [[] for _ in functions]
+        for _ in range(_TURNS):
+            for function, its, number, out in zip(functions, arrays, calls, times):
+                out.append(function.time(*its, number=number, repeat=1).min)
+        return [(min(t), statistics.median(t)) for t in times]
 
     def _beside_reference(self, function, arrays, number):
         """Seconds at the clock that the reference kernel was first measured at: both are sampled in turns, and what slows

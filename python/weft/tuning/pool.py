@@ -11,6 +11,8 @@ from weft._errors import error
 
 from .fleet import revived
 
+_LEAST = 1e-12  # seconds; none would read as a failure
+
 
 def _one(measurer, schedule, best, allowed, clock):
     """((seconds, cycles), reason, wall seconds): of the first two one is None."""
@@ -36,8 +38,10 @@ def _gone(reason):
 
 def _noted(search, trial, found, wall):
     search.took(wall)
-    if found is not None:
-        trial.seconds, trial.cycles = found
+    if (
+        found is not None
+    ):  # no time at all: a machine that had nothing to do, whose host moved the data
+        trial.seconds, trial.cycles = max(found[0], _LEAST), found[1]
 
 
 def measured(search, measurers, clock, again=None, away=()):

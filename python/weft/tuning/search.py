@@ -3,7 +3,6 @@
 
 import functools
 import os
-import random
 import time
 import warnings
 
@@ -78,13 +77,13 @@ class _SketchFailed(Exception):
         self.decisions, self.reason = decisions, reason
 
 
-def _propose(rng, program, sketches, trials, fresh=False):
+def _propose(rng, start, sketches, trials, fresh=False):
     """A candidate's decisions and schedule. Raises weft.Error when a step is refused, _SketchFailed.
 
-    `fresh`: a sketch without a trial may begin with its first choices; another worker may be measuring these."""
+    `start`: a schedule without steps, whose copies share what is proved of its nests. `fresh`: a sketch without a trial may begin with its first choices; another worker may be measuring these."""
     name, given = _child(rng, trials)
     name = name or rng.choice(sorted(sketches))
-    schedule = weft.Schedule(program)
+    schedule = start.copy()
     schedule._core.set_detail(False)
     # The first choices of rules are the default schedule, which is measured already: what is near it is drawn.
     if name == "rules":
@@ -108,7 +107,7 @@ def _propose(rng, program, sketches, trials, fresh=False):
     return {"sketch": name, "knobs": draw.made}, schedule
 
 
-def _best_of(rng, program, sketches, seen, known, model, fresh):
+def _best_of(rng, start, sketches, seen, known, model, fresh):
     """One candidate that was not seen, as _propose gives it, or None; and how many were refused or known.
 
     With a model, and three times in four, the best of several.
@@ -119,7 +118,7 @@ def _best_of(rng, program, sketches, seen, known, model, fresh):
     drawn, wasted = {}, 0
     for _ in range(many):
         try:
-            decisions, schedule = _propose(rng, program, sketches, seen, fresh)
+            decisions, schedule = _propose(rng, start, sketches, seen, fresh)
         except weft.Error:
             wasted += 1
             continue
@@ -170,6 +169,7 @@ class _Search:
     def __init__(self, program, target, name, seed, trials, end, model):
         self.program, self.name, self._seed, self._trials = program, name, seed, trials
         self._end, self._model, self._sketches = end, model, sketches_for(target)
+        self._start = weft.Schedule(program)
         self._wasted, self._longest = 0, 0.0
         # Beside a kernel of a host that is measured nothing may be built; cards wait for one compiler after another.
         self.beside = min(_BESIDE, os.cpu_count() or 1) if _core.target_has_rules(target) else 1
@@ -223,11 +223,13 @@ class _Search:
                 return None
             if not self._sketches or self._wasted >= _PATIENCE:
                 return None
+            import random
+
             rng = random.Random(f"{self._seed}/{len(self.seen) + running}/{self._wasted}")
             try:
                 fresh = self._wasted == 0
                 found, more = _best_of(
-                    rng, self.program, self._sketches, self.seen, self._known, self._model, fresh
+                    rng, self._start, self._sketches, self.seen, self._known, self._model, fresh
                 )
             except _SketchFailed as failure:
                 warnings.warn(str(failure.reason), RuntimeWarning, stacklevel=3)
@@ -267,8 +269,16 @@ class _Search:
         )
 
 
+def _compared(measurer, plain, faster):
+    """((least, median) of the default schedule, of the winner): in turns where the measurer can, else one after the other."""
+    if hasattr(measurer, "beside"):
+        return measurer.beside([plain, faster])
+    return [(measurer.measure(each, None)[0],) * 2 for each in (plain, faster)]
+
+
 def _confirmed(search, measurer, file, workload, where, target):
-    """The winner, measured once more right beside the default schedule: one that is not faster there loses its place.
+    """The winner, measured once more in turns with the default schedule: one that is not faster there, in the best sample
+    and in the middle one, loses its place.
 
     What is returned is what the database holds as the fastest, so weft.build takes the same."""
     while True:
@@ -277,18 +287,16 @@ def _confirmed(search, measurer, file, workload, where, target):
             return winner
         faster = replayed(search.program, target, winner.trace)
         try:
-            plain = measurer.measure(weft.Schedule(search.program), None)[0]
-            again = measurer.measure(faster, None)[0]
+            plain, again = _compared(measurer, weft.Schedule(search.program), faster)
         except weft.Error:
             return winner  # the device is gone: what was measured stands
-        if again <= plain:
+        if again[0] <= plain[0] and again[1] <= plain[1]:
             return winner
-        if (
-            plain < default.seconds
-        ):  # it was slow by chance, and every candidate looked fast beside it
-            default.seconds = plain
+        if plain[0] < default.seconds:  # it was slow by chance, and every candidate looked fast
+            default.seconds = plain[0]
             file.correct(workload, where, default)
-        winner.seconds = max(again, default.seconds * again / plain)
+        ratio = max(a / max(p, 1e-12) for a, p in zip(again, plain))
+        winner.seconds = max(again[0], default.seconds * ratio)
         file.correct(workload, where, winner)
 
 

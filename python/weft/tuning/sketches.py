@@ -204,8 +204,13 @@ def host_rfactor(draw, sch, block, tag):
 def rules_of(target):
     """The default schedule of `target`, each decision of its rules drawn; what the rules would take is the first choice."""
 
+    opened = None  # of one program, for all its candidates
+
     def apply(draw, sch):
-        made = _core.open_schedule(sch.func._core, target, draw)
+        nonlocal opened
+        if opened is None or not opened.begins(sch._core):
+            opened = _core.OpenSchedule(sch.func._core, target)
+        made = opened(draw)
         if made is not None:  # a program that has a schedule stays as it is
             sch._core = made
             sch.expected = getattr(draw, "expected", 0.0)

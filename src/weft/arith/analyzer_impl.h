@@ -38,6 +38,8 @@ struct Analyzer::Impl {
   bool may_wrap(const ir::Expr& e) const;
 
   ir::Expr simplify(const ir::Expr& e) const;
+  /// A sum as simplify writes it, of distinct variables that are not known.
+  bool is_plain_sum(const ir::Expr& e) const;
   Sum simplify_sum(
       const ir::Expr& e) const;  // operands simplified, quotient/remainder pairs merged
   ir::Expr divide(const Sum& a, const Sum& b, const ir::Expr& ea, const ir::Expr& eb,

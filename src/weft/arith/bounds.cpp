@@ -384,6 +384,13 @@ Analyzer::~Analyzer() = default;
 void Analyzer::bind(const Var& var, const Range& range) {
   Expr low = impl_->simplify(range.min), extent = impl_->simplify(range.extent);
   if (is_const_int_value(extent, 1)) return bind(var, low);
+  std::int64_t first = 0, count = 0;
+  constexpr std::int64_t kPlain = INT32_MAX / 2;  // of any type without overflow
+  if (is_const_int(low, &first) && is_const_int(extent, &count) && std::abs(first) < kPlain &&
+      count < kPlain) {
+    impl_->vars[var.get()] = {{first, first + std::max<std::int64_t>(count - 1, 0)}, nullptr};
+    return;
+  }
   Bounds lo = impl_->bounds(low);
   Expr last = impl_->simplify(low + extent - 1);
   Bounds hi = impl_->bounds(last);

@@ -54,6 +54,9 @@ SymbolicInterval interval_of_atom(const Expr& e, const DomainMap& domain, const 
   if (depth > 16) return {};
   if (const auto* v = as<VarNode>(e)) {
     const Range& r = domain.at(v);
+    std::int64_t first = 0, count = 0;
+    if (is_const_int(r.min, &first) && is_const_int(r.extent, &count))
+      return {r.min, make_int(first + count - 1, r.min->dtype)};
     // The range's own ends may depend on other relaxed variables.
     SymbolicInterval low = interval_of(r.min, domain, analyzer, depth + 1);
     SymbolicInterval high = interval_of(r.min + r.extent - 1, domain, analyzer, depth + 1);
@@ -142,8 +145,10 @@ std::vector<Range> relax_region(const std::vector<Range>& region, const DomainMa
                                 const Analyzer& analyzer) {
   std::vector<Range> out;
   for (const Range& r : region) {
-    SymbolicInterval low = symbolic_interval(r.min, domain, analyzer);
-    SymbolicInterval high = symbolic_interval(r.min + r.extent - 1, domain, analyzer);
+    const SymbolicInterval low = symbolic_interval(r.min, domain, analyzer);
+    SymbolicInterval high = low;
+    if (!is_const_int_value(r.extent, 1))
+      high = symbolic_interval(r.min + r.extent - 1, domain, analyzer);
     if (!low.min || !high.max) {
       out.push_back({nullptr, nullptr});
       continue;

@@ -7,6 +7,7 @@
 // Comparisons decide by the bounds of the difference and by known facts.
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "weft/arith/analyzer_impl.h"
@@ -108,6 +109,37 @@ std::vector<std::int64_t> common_factors(const Sum& s, std::int64_t c) {
 }
 
 }  // namespace
+
+bool Analyzer::Impl::is_plain_sum(const Expr& e) const {
+  const Expr* at = &e;
+  if (e->kind == ExprKind::add || e->kind == ExprKind::sub) {
+    const auto* b = as<BinaryNode>(e);
+    std::int64_t constant = 0;
+    if (is_const_int(b->b, &constant)) {
+      if (constant <= 0) return false;
+      at = &b->a;
+    }
+  }
+  std::array<const ExprNode*, 16> seen{};
+  for (std::size_t count = 0; count < seen.size(); ++count) {
+    const auto* sum = (*at)->kind == ExprKind::add ? as<BinaryNode>(*at) : nullptr;
+    const Expr& term = sum ? sum->b : *at;
+    const auto* product = term->kind == ExprKind::mul ? as<BinaryNode>(term) : nullptr;
+    const Expr& v = product ? product->a : term;
+    std::int64_t coeff = 0;
+    if (product && (!is_const_int(product->b, &coeff) || coeff <= 1)) return false;
+    if (v->kind != ExprKind::var || v->dtype != e->dtype) return false;
+    const auto known = vars.find(as<VarNode>(v));
+    if (known != vars.end() && (known->second.value || known->second.bounds.is_point()))
+      return false;
+    const auto end = seen.begin() + static_cast<std::ptrdiff_t>(count);
+    if (std::find(seen.begin(), end, v.get()) != end) return false;
+    if (!sum) return true;
+    seen[count] = v.get();
+    at = &sum->a;
+  }
+  return false;
+}
 
 Sum Analyzer::Impl::simplify_sum(const Expr& e) const {
   Sum out;
@@ -274,10 +306,10 @@ Expr Analyzer::Impl::compare(ExprKind kind, const Expr& a, const Expr& b) const 
   if (kind == ExprKind::ge) return compare(ExprKind::le, b, a);
   Sum d = to_sum(a);  // a - b
   d.add(to_sum(b), -1);
-  Sum negative;
-  negative.add(d, -1);
   if (kind == ExprKind::eq || kind == ExprKind::ne) {
     bool is_eq = kind == ExprKind::eq;
+    Sum negative;
+    negative.add(d, -1);
     if (d.is_constant()) return make_bool((d.constant == 0) == is_eq);
     Sum below = d, above = negative;  // d + 1 <= 0 or -d + 1 <= 0: different
     below.constant += 1;
@@ -288,7 +320,7 @@ Expr Analyzer::Impl::compare(ExprKind kind, const Expr& a, const Expr& b) const 
     if (m.coeff > 1 && m.base != 0) return make_bool(!is_eq);
     return make_binary(kind, a, b);
   }
-  Sum target = d;  // a < b: d + 1 <= 0
+  Sum target = std::move(d);  // a < b: d + 1 <= 0
   if (kind == ExprKind::lt) target.constant += 1;
   if (never_positive(target)) return make_bool(true);
   Sum opposite;  // not (target <= 0): 1 - target <= 0
@@ -369,6 +401,7 @@ Expr Analyzer::Impl::simplify(const Expr& e) const {
       case ExprKind::add:
       case ExprKind::sub:
       case ExprKind::mul: {
+        if (is_plain_sum(e)) return e;
         Expr out = to_expr(simplify_sum(e), e->dtype);
         return same_expr(out, e) ? e : out;
       }

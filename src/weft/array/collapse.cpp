@@ -35,6 +35,8 @@ bool shared_order(const Dims& shape, const Arg* args, int count, std::vector<int
     const NDArray* a = args[k].array;
     if (!a || !(a->shape() == shape)) continue;
     if (a->is_contiguous()) return false;
+    const Dims& steps = a->strides();
+    if (std::all_of(steps.begin(), steps.end(), [](std::int64_t s) { return s == 0; })) continue;
     if (first && !(a->strides() == first->strides())) return false;
     first = a;
   }

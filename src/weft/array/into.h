@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // What is written into arrays that exist: results of rows, values at marked places. Each is false,
-// and nothing is done, where the arrays are not that plain or not on the host.
+// and nothing is done, where the arrays are not that plain.
 
 #include "weft/array/ops.h"
 
@@ -11,7 +11,7 @@ namespace weft {
 /// out its type.
 bool compute_into(Op op, const NDArray& out, const NDArray* mask, const Arg& x);
 bool compute_into(Op op, const NDArray& out, const NDArray* mask, const Arg& x, const Arg& y);
-/// x[mask] = values, in order, for a mask of x's shape and as many values as it marks.
+/// x[mask] = values, in order, on the host, for a mask of x's shape and as many values as it marks.
 bool put_marked(const NDArray& x, const NDArray& mask, const NDArray& values);
 
 }  // namespace weft

@@ -8,6 +8,7 @@
 #include "weft/base/integers.h"
 #include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/devices/tuned_decisions.h"
 #include "weft/operators/attention.h"
 #include "weft/operators/attention_tiles.h"
 
@@ -40,19 +41,51 @@ std::span<const Tile> tiles_for(int width, bool backward) {
   return backward ? std::span<const Tile>(kBackward256) : kForward256;
 }
 
-/// The largest tile that fits and leaves a block for each processor.
-bool choose_tile(AttentionSpec& spec, const Grid& grid, std::int64_t planes, std::int64_t length,
-                 bool backward) {
-  bool found = false;
+std::vector<Tile> fitting_tiles(const AttentionSpec& spec, const Grid& grid, bool backward) {
+  std::vector<Tile> out;
   for (const Tile& tile : tiles_for(std::max(spec.width, spec.value_width), backward)) {
     AttentionSpec trial = spec;
     trial.rows = tile.rows, trial.columns = tile.columns;
-    if (operators::attention_shared(trial, backward) * 4 + kReserved > grid.shared_bytes())
-      continue;
-    spec = trial, found = true;
-    if (ceil_div(length, 16 * tile.rows) * planes >= grid.processors()) break;
+    if (operators::attention_shared(trial, backward) * 4 + kReserved <= grid.shared_bytes())
+      out.push_back(tile);
   }
-  return found;
+  return out;
+}
+
+enum class Pass : std::uint8_t { forward, queries, keys };  // gradients of q; of k and v
+
+/// The tile that a tuner found, else the largest that fits and leaves a block for each processor.
+void choose_tile(AttentionSpec& spec, const NDArray& q, std::int64_t planes, std::int64_t length,
+                 std::int64_t other, Pass pass) {
+  const Grid& grid = grid_of(q.device());
+  const std::vector<Tile> fit = fitting_tiles(spec, grid, pass != Pass::forward);
+  WEFT_CHECK(!fit.empty(), "no tile fits");
+  const auto enough = std::find_if(fit.begin(), fit.end(), [&](const Tile& tile) {
+    return ceil_div(length, 16 * tile.rows) * planes >= grid.processors();
+  });
+  Tile taken = enough == fit.end() ? fit.back() : *enough;
+  const std::int64_t facts[] = {planes,
+                                length,
+                                other,
+                                static_cast<int>(q.elem()),
+                                spec.width,
+                                spec.value_width,
+                                static_cast<int>(spec.mask),
+                                spec.band,
+                                spec.padding,
+                                spec.lengths,
+                                spec.dropout,
+                                static_cast<int>(pass)};
+  constexpr std::uint64_t kExtents = 0b111;
+  const Decision* found = tuned_decision({"attention.tile", q.device(), facts, kExtents}, [&] {
+    std::vector<Decision> out{{taken.rows, taken.columns}};
+    for (const Tile& tile : fit) {
+      if (Decision option{tile.rows, tile.columns}; option != out[0]) out.push_back(option);
+    }
+    return out;
+  });
+  if (found) taken = {static_cast<int>((*found)[0]), static_cast<int>((*found)[1])};
+  spec.rows = taken.rows, spec.columns = taken.columns;
 }
 
 AttentionSpec spec_of(const NDArray& q, const NDArray& v, const AttentionOptions& o) {
@@ -323,8 +356,8 @@ bool has_attention(const NDArray& q, const NDArray&, const NDArray& v, const Att
   if (!grid.present() || grid.threads() < operators::kAttentionThreads || !types || !mask ||
       q.shape()[3] > kWidest || v.shape()[3] > kWidest || o.dropout >= 1)
     return false;
-  AttentionSpec spec = spec_of(q, v, o);
-  return choose_tile(spec, grid, 1, 1, false) && choose_tile(spec, grid, 1, 1, true);
+  const AttentionSpec spec = spec_of(q, v, o);
+  return !fitting_tiles(spec, grid, false).empty() && !fitting_tiles(spec, grid, true).empty();
 }
 
 AttentionResult grid_attention(const NDArray& q, const NDArray& k, const NDArray& v,
@@ -334,7 +367,7 @@ AttentionResult grid_attention(const NDArray& q, const NDArray& k, const NDArray
                          NDArray::empty(q.device(), Elem::float32, Dims{batch, heads, n})};
   if (has_tiles(q, k, v, o)) return forward_by_tiles(q, k, v, o, result);
   AttentionSpec spec = spec_of(q, v, o);
-  WEFT_CHECK(choose_tile(spec, grid_of(q.device()), batch * heads, n, false), "no tile fits");
+  choose_tile(spec, q, batch * heads, n, k.shape()[2], Pass::forward);
   const Operands operands{in_rows(q), in_rows(k), in_rows(v), {}, o};
   spec.narrow = operands.narrow();
   spec.queue = queue_for(operands.k, operands.v);
@@ -376,7 +409,7 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
   const bool together =
       !queue.empty() && gradients_together(q, v) && std::max(q.shape()[3], v.shape()[3]) <= kPiece;
   if (!together) {
-    WEFT_CHECK(choose_tile(spec, grid_of(q.device()), planes, n, true), "no tile fits");
+    choose_tile(spec, q, planes, n, m, Pass::queries);
     const std::int64_t tiles = ceil_div(n, 16 * spec.rows);
     ProgramCall call(q.device());
     operands.arrays(call);
@@ -385,7 +418,7 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
     operands.numbers(call, tiles * planes, tiles, spec.queue.empty() ? 0 : 2);
     call.run(key_of("attention.queries", spec, q, o), [&] { return attention_queries(spec); });
   }
-  WEFT_CHECK(choose_tile(spec, grid_of(q.device()), key_planes, m, true), "no tile fits");
+  choose_tile(spec, q, key_planes, m, n, Pass::keys);
   const std::int64_t tiles = ceil_div(m, 16 * spec.rows);
   ProgramCall call(q.device());
   operands.arrays(call);

@@ -132,6 +132,37 @@ std::vector<Phase> phases(std::int64_t extent, std::int64_t window, std::int64_t
   return out;
 }
 
+/// The gradient towards the images of windows that lie side by side, by one contraction: every
+/// place of out belongs to one window at most, and those of none are 0.
+NDArray side_by_side(const NDArray& out, const NDArray& g, const NDArray& weight,
+                     const Conv& conv) {
+  const Dims &n = out.shape(), &m = g.shape(), &k = weight.shape();
+  const NDArray from = padded(g, {0, 0}, {0, 0}), by = padded(weight, {0, 0}, {0, 0});
+  const std::int64_t h = m[2] * k[2], wide = m[3] * k[3];
+  const bool all = conv.padding == Pair{0, 0} && n[2] == h && n[3] == wide;
+  const NDArray to =
+      all ? out : NDArray::empty(out.device(), out.elem(), Dims{n[0], n[1], h, wide});
+  const Dims &s = from.strides(), &sw = by.strides(), &so = to.strides();
+  const std::int64_t outs = k[0] / conv.groups;
+  device::Contraction c;
+  c.batch = Dims{conv.groups};
+  c.m = Dims{k[1], k[2], k[3]};
+  c.n = Dims{m[0], m[2], m[3]};
+  c.k = Dims{outs};
+  c.a = {Dims{sw[0] * outs}, Dims{sw[1], sw[2], sw[3]}, Dims{sw[0]}};
+  c.b = {Dims{s[1] * outs}, Dims{s[1]}, Dims{s[0], s[2], s[3]}};
+  c.out = {Dims{so[1] * k[1]}, Dims{so[1], so[2], so[3]}, Dims{so[0], so[2] * k[2], so[3] * k[3]}};
+  device::grid_contract(to, by, from, c);
+  if (all) return out;
+  assign(out, full(out.device(), out.elem(), Dims{1}, Scalar(0)).broadcast_to(n));
+  const Pair& p = conv.padding;
+  const std::int64_t rows = std::min(n[2], h - p[0]), columns = std::min(n[3], wide - p[1]);
+  if (rows > 0 && columns > 0)
+    assign(out.slice(2, 0, rows, 1).slice(3, 0, columns, 1),
+           to.slice(2, p[0], rows, 1).slice(3, p[1], columns, 1));
+  return out;
+}
+
 /// Whether kernels of whole tiles (devices/whole.h) know windows of weights of this shape. `image`:
 /// extents of what they are taken of.
 bool fits_tiles(const Dims& weight, const Dims& image, const Conv& conv, const Window& w) {
@@ -146,7 +177,9 @@ bool fits_tiles(const Dims& weight, const Dims& image, const Conv& conv, const W
 /// Microseconds of a convolution by strips (operators/convolution.h): what a thread does for one of
 /// the channels summed, strips of up to four rows sharing the start. An H200 took 0.8 to 1.6 of it.
 double strip_time(const device::Grid& grid, std::int64_t threads, std::int64_t sums,
-                  std::int64_t summed) {
+                  std::int64_t summed, std::int64_t groups) {
+  const device::StripParts parts = device::strip_parts(grid, threads, summed, groups);
+  threads *= parts.count, summed = parts.each + parts.rest;
   constexpr double kStart = 64, kEach = 3, kMostRows = 4, kOccupied = 512, kLanes = 128;
   const auto processors = static_cast<double>(grid.processors());
   const double occupied = processors * kOccupied, all = static_cast<double>(threads),
@@ -180,10 +213,11 @@ bool by_tiles(device::ConvolutionOf which, const NDArray& like, const Dims& weig
   const auto lots = [&](std::int64_t results) { return groups * ceil_div(results, kFewResults); };
   const device::Grid& grid = device::grid_of(like.device());
   if (which == ConvolutionOf::results && by_strips(groups, outs, ins, w.kernel)) {
-    threads = strip_time(grid, image[0] * w.out[0] * w.out[1] * lots(outs), taps * few(outs), ins);
+    threads = strip_time(grid, image[0] * w.out[0] * w.out[1] * lots(outs), taps * few(outs), ins,
+                         groups);
   } else if (which == ConvolutionOf::images && by_strips(groups, ins, outs, w.kernel)) {
     threads = strip_time(grid, image[0] * image[2] * image[3] * lots(ins),
-                         ceil_div(taps, conv.stride[0] * conv.stride[1]) * few(ins), outs);
+                         ceil_div(taps, conv.stride[0] * conv.stride[1]) * few(ins), outs, groups);
   } else if (which == ConvolutionOf::weights && groups > 1 && outs * ins <= kFewPairs) {
     return false;
   }
@@ -281,6 +315,8 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
     device::whole_conv_gradients(&out, nullptr, g, out, weight, images_of(conv));
     return out;
   }
+  if (conv.stride == w.kernel && conv.dilation == Pair{1, 1})
+    return side_by_side(out, g, weight, conv);
   const std::vector<Phase> rows = phases(h, w.kernel[0], conv.stride[0], conv.dilation[0],
                                          conv.padding[0]),
                            columns = phases(width, w.kernel[1], conv.stride[1], conv.dilation[1],

@@ -30,6 +30,13 @@ namespace device {
 struct Windows {
   Pair stride{1, 1}, dilation{1, 1}, padding{0, 0};
 };
+/// Into how many parts the channels that are summed are cut, so that enough threads are at work:
+/// `each` of them a part, and `rest` beside.
+struct StripParts {
+  std::int64_t count = 1, each = 0, rest = 0;
+};
+StripParts strip_parts(const Grid& grid, std::int64_t threads, std::int64_t summed,
+                       std::int64_t groups);
 /// The convolution by strips of places (operators/convolution.h): out[n, g * outs + o, y, x] = sum
 /// over c, i, j of from[n, g * ins + c, y * stride + i * dilation - padding, ...] *
 /// weight[g * outs + o, c, i, j]; what lies outside of `from` is 0. `transposed`: its adjoint

@@ -2,6 +2,7 @@
 #include "weft/autograd/grid_gradients.h"
 
 #include "weft/array/ops.h"
+#include "weft/array/turned.h"
 
 namespace weft::device {
 
@@ -24,6 +25,15 @@ std::uint64_t repeated_axes(const Dims& operand, const Dims& shape) {
 std::vector<NDArray> grid_gradients(const Ref<Device>& device, Map map, const Dims& shape,
                                     std::span<const Operand> operands, const MapValues& values,
                                     bool short_values) {
+  if (const Turned turned(map.arrays, shape); turned.any()) {
+    map.arrays = turned.arrays();
+    std::vector<Operand> views;
+    for (const Operand& x : operands) views.push_back({turned.extents(x.shape), x.elem});
+    std::vector<NDArray> out =
+        grid_gradients(device, map, turned.extents(shape), views, values, short_values);
+    for (std::size_t k = 0; k < out.size(); ++k) out[k] = turned.back(out[k], operands[k].shape);
+    return out;
+  }
   constexpr std::size_t kMostOfSums = 11;  // arrays
   std::vector<NDArray> out(operands.size()), whole;
   std::vector<std::size_t> places;

@@ -3,6 +3,7 @@
 // thread has, into how many parts a gradient's sum is cut.
 
 #include <algorithm>
+#include <vector>
 
 #include "weft/autograd/grid_convolution.h"
 #include "weft/base/integers.h"
@@ -64,10 +65,9 @@ int choose_rows(ConvolutionSpec s, const Grid& grid, std::int64_t lines, std::in
   return best;
 }
 
-}  // namespace
-
-void strip_convolution(const NDArray& out, const NDArray& from, const NDArray& weight,
-                       std::int64_t groups, const Windows& w, bool transposed) {
+/// One launch.
+void strips_of(const NDArray& out, const NDArray& from, const NDArray& weight, std::int64_t groups,
+               const Windows& w, bool transposed) {
   const Dims &n = out.shape(), &f = from.shape(), &k = weight.shape();
   const Grid& grid = grid_of(out.device());
   const std::int64_t outs = n[1] / groups, ins = f[1] / groups;
@@ -108,6 +108,60 @@ void strip_convolution(const NDArray& out, const NDArray& from, const NDArray& w
   call.integer(before[0]).integer(before[1]).integer(off[0]).integer(off[1]);
   for (std::int64_t v : from.strides()) call.integer(v);
   call.run(key_of("convolution.strips", s, from.elem()), [&] { return convolution_strips(s); });
+}
+
+}  // namespace
+
+StripParts strip_parts(const Grid& grid, std::int64_t threads, std::int64_t summed,
+                       std::int64_t groups) {
+  constexpr std::int64_t kMostParts = 32, kLeastChannels = 8;
+  const std::int64_t wanted =
+      std::min({grid.processors() * kOccupied / std::max<std::int64_t>(threads, 1), kMostParts,
+                summed / kLeastChannels});
+  for (std::int64_t parts = wanted; parts > 1; --parts) {
+    if (summed % parts == 0) return {parts, summed / parts, 0};
+    if (groups == 1 && parts <= wanted / 2) break;
+  }
+  if (groups > 1 || wanted < 2) return {1, summed, 0};
+  return {wanted, summed / wanted, summed % wanted};
+}
+
+// A part of the channels that are summed is a group, with results of its own.
+void strip_convolution(const NDArray& out, const NDArray& from, const NDArray& weight,
+                       std::int64_t groups, const Windows& w, bool transposed) {
+  const Dims &n = out.shape(), &k = weight.shape();
+  const std::int64_t outs = n[1] / groups, ins = from.shape()[1] / groups,
+                     starts = transposed ? w.stride[0] * w.stride[1] : 1,
+                     threads = groups * ceil_div(outs, kMostResults) *
+                               ceil_div(n[0] * n[2] * n[3], starts);
+  const Elem elem = out.elem();
+  const StripParts parts = elem == sum_elem(elem)
+                               ? strip_parts(grid_of(out.device()), threads, ins, groups)
+                               : StripParts{1, ins, 0};
+  if (parts.count == 1) return strips_of(out, from, weight, groups, w, transposed);
+  const int channels = transposed ? 0 : 1;  // of weight
+  const std::int64_t whole = parts.count * parts.each;
+  auto first = [&](const NDArray& x, int axis) {
+    return parts.rest ? x.slice(axis, 0, whole, 1) : x;
+  };
+  NDArray factor = first(weight, channels);
+  if (!transposed) {
+    factor = factor.contiguous()
+                 .reshape(Dims{groups, outs, parts.count, parts.each, k[2], k[3]})
+                 .permute(std::vector<int>{0, 2, 1, 3, 4, 5})
+                 .contiguous()
+                 .reshape(Dims{groups * parts.count * outs, parts.each, k[2], k[3]});
+  }
+  const NDArray sums =
+      NDArray::empty(out.device(), elem, Dims{n[0], groups * parts.count * outs, n[2], n[3]});
+  strips_of(sums, first(from, 1), factor, groups * parts.count, w, transposed);
+  grid_reduce(ReduceOp::sum, elem, out.reshape(Dims{n[0], groups, outs, n[2], n[3]}),
+              sums.reshape(Dims{n[0], groups, parts.count, outs, n[2], n[3]}), 4);
+  if (!parts.rest) return;
+  const NDArray more = NDArray::empty(out.device(), elem, n);
+  strips_of(more, from.slice(1, whole, parts.rest, 1),
+            weight.slice(channels, whole, parts.rest, 1).contiguous(), 1, w, transposed);
+  apply_into(Op::add, out, Arg(out), Arg(more));
 }
 
 bool strip_weights(const NDArray& out, const NDArray& by, const NDArray& from, std::int64_t groups,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/devices/complex.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "weft/array/nest.h"
@@ -73,10 +74,23 @@ void composed(Op op, Elem compute, const NDArray& out, int which, std::span<cons
   device_run(out, p);
 }
 
+/// Rows that treat both parts alike, as real numbers, over arrays of one type.
+bool by_parts(Op op, Elem compute, const NDArray& out, std::span<const Arg> args) {
+  return (op == Op::negative || op == Op::add || op == Op::subtract) && out.elem() == compute &&
+         std::all_of(args.begin(), args.end(),
+                     [&](const Arg& arg) { return arg.array && arg.array->elem() == compute; });
+}
+
 }  // namespace
 
 void complex_elementwise(Op op, Elem compute, const NDArray& out, std::span<const Arg> args) {
   if (out.size() == 0) return;
+  if (by_parts(op, compute, out, args)) {
+    std::vector<NDArray> reals;
+    for (const Arg& arg : args) reals.push_back(as_reals(arg.array->broadcast_to(out.shape())));
+    const std::vector<Arg> views(reals.begin(), reals.end());
+    return device_elementwise(op, real_of(compute), as_reals(out), views);
+  }
   if (device::grid_of(out.device()).present()) return gpu::complex_map(out, op, compute, args);
   if (!is_complex(out.elem())) return composed(op, compute, out, 0, args);
   // Both parts are known before the first is written: the result may be an operand.

@@ -189,8 +189,9 @@ rules::GemmDecisions tuned_gemm(const Ref<Device>& device, const rules::GemmShap
                                 s.keeps_pieces,
                                 s.result_bytes,
                                 s.turns};
+  constexpr std::uint64_t kExtents = 0b1101111;  // batches, m, n, k and the pitches
   const Grid& grid = grid_of(device);
-  const Decision* found = tuned_decision({"product.tensor_core", device, facts}, [&] {
+  const Decision* found = tuned_decision({"product.tensor_core", device, facts, kExtents}, [&] {
     std::vector<Decision> out;
     for (const rules::GemmDecisions& d : rules::gemm_options(rules::gemm_machine(grid), s))
       out.push_back(decision_of(d));

@@ -138,7 +138,8 @@ rules::TileChoice tile_choice(const Ref<Device>& device, std::int64_t bytes,
   const Grid& grid = grid_of(device);
   const std::int64_t facts[] = {bytes,      s.batch, s.m, s.n, s.k, static_cast<int>(reads),
                                 instruction};
-  const Decision* found = tuned_decision({"product.tile", device, facts}, [&] {
+  constexpr std::uint64_t kExtents = 0b11110;  // batch, m, n, k
+  const Decision* found = tuned_decision({"product.tile", device, facts, kExtents}, [&] {
     std::vector<Decision> out;
     for (const rules::TileChoice& c : rules::tile_options(grid, bytes, s, reads, instruction))
       out.push_back({static_cast<std::int64_t>(c.tile), c.parts, c.stages});

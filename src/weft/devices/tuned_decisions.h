@@ -18,6 +18,8 @@ struct DecisionRequest {
   std::string_view operation;  // "product.tensor_core"
   Ref<Device> device;
   std::span<const std::int64_t> facts;  // what it depends on
+  std::uint64_t extents = 0;  // bits of facts that are sizes: what others of their order are given
+                              // serves where nothing is known of these
 };
 
 /// What was found for these facts, if it is one of the legal `options`; null: the rule decides.

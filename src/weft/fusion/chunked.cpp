@@ -8,6 +8,7 @@
 #include "weft/array/collapse.h"
 #include "weft/array/feed.h"
 #include "weft/array/known.h"
+#include "weft/array/limits.h"
 #include "weft/array/on_device.h"
 #include "weft/devices/grid.h"
 #include "weft/elements/row_ir.h"
@@ -588,18 +589,18 @@ NDArray clipped_on_grid(const NDArray& x, const std::optional<Scalar>& low,
 
 NDArray clipped(const NDArray& x, const std::optional<Scalar>& low,
                 const std::optional<Scalar>& high) {
+  const Arg whole(x);
+  if (std::vector<int> order; !x.is_contiguous() && shared_order(x.shape(), &whole, 1, order))
+    return clipped(x.permute(order), low, high).permute(inverse_order(order));
   if (!x.on_host()) return clipped_on_grid(x, low, high);
   if (low && high) {
     if (const KnownRow limits = known_limits(x.elem(), *low, *high); limits.fn) {
-      const Arg whole(x);
-      std::vector<int> order;
-      if (shared_order(x.shape(), &whole, 1, order))
-        return clipped(x.permute(order), low, high).permute(inverse_order(order));
       const NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
       run_known(limits, x.elem(), out, x);
       return out;
     }
   }
+  if (has_clipped_words(x, low, high)) return clipped_words(x, low, high);
   // Rows of 16-bit floats are rounded each.
   constexpr std::int64_t kSmall = 4096;
   if ((x.size() <= kSmall || !is_narrow_float(x.elem())) && (low || high)) {

@@ -288,8 +288,11 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, Operands arrays, const Ref<Device>
     }
     return reduce(node.reduction, terms, axes, false, s.elem).reshape(node.shape);
   };
-  // Nothing to combine, or a number everywhere: the eager reduction has the rule.
-  if (arrays.empty()) return reduced(full(device, s.elem, s.shape, s.root->number));
+  // Nothing to combine, or numbers alone: the eager reduction has the rule.
+  if (arrays.empty()) {
+    std::unordered_map<const LazyNode*, NDArray> known;
+    return reduced(by_operations(s.root, device, known).broadcast_to(s.shape));
+  }
   if (size == 0) return reduced(NDArray::empty(device, s.elem, s.shape));
   if (is_brief(s)) return reduced(run_brief(s, arrays));
   // Without a grid, devices have one way to reduce; the terms are made before.

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 
+#include "weft/array/turned.h"
 #include "weft/autograd/grid_gradients.h"
 #include "weft/autograd/grid_row_gradients.h"
 #include "weft/base/fork_safe_mutex.h"
@@ -85,13 +86,17 @@ Dims broadcast_of(std::span<const Dims* const> shapes) { return broadcast_shapes
 
 using Total = FusedFunction::Total;
 
+Dims shape_of(std::span<const NDArray* const> in) {
+  std::vector<const Dims*> shapes;
+  for (const NDArray* a : in) shapes.push_back(&a->shape());
+  return broadcast_of(shapes);
+}
+
 std::vector<NDArray> run(const Part& part, std::span<const NDArray* const> in, Total total,
                          bool short_value) {
   std::vector<const NDArray*> arrays;
-  std::vector<const Dims*> shapes;
-  for (const NDArray* a : in) shapes.push_back(&a->shape());
   for (int i : part.reads) arrays.push_back(in[static_cast<std::size_t>(i)]);
-  const Dims shape = broadcast_of(shapes);
+  const Dims shape = shape_of(in);
   const Ref<Device>& device = in[0]->device();
   if (total != Total::none) {
     const Elem elem = part.roots[0].elem(), sums = device::sum_elem(elem);
@@ -261,7 +266,13 @@ bool FusedFunction::suits(std::span<const NDArray* const> in) {
 }
 
 std::vector<NDArray> FusedFunction::operator()(std::span<const NDArray* const> in) const {
-  return run(shared_->values, in, shared_->total, shared_->is_short);
+  const Dims shape = shape_of(in);
+  const Turned turned(in, shape);
+  std::vector<NDArray> out =
+      run(shared_->values, turned.arrays(), shared_->total, shared_->is_short);
+  if (shared_->total == Total::none)
+    for (NDArray& x : out) x = turned.back(x, shape);
+  return out;
 }
 
 std::vector<Tensor> FusedFunction::operator()(const std::vector<Tensor>& in) const {

@@ -70,7 +70,13 @@ Lazy apply(Op op, const Lazy& x) {
 Lazy apply(Op op, const Lazy& x, const Lazy& y) {
   const Elem elems[2] = {x.elem(), y.elem()};
   const Dims* shapes[2] = {&x.shape(), &y.shape()};
-  return row(op, resolve(op, elems, {}), broadcast_shapes(shapes, info(op).name), {x, y});
+  const Dims common = broadcast_shapes(shapes, info(op).name);
+  // Beside an operand of the whole shape, what was spread is read where it is.
+  const auto bare = [&](const Lazy& v, const Lazy& beside) {
+    return v->kind == LazyKind::spread && !v->held && beside.shape() == common ? v->in[0] : v;
+  };
+  const Lazy left = bare(x, y);
+  return row(op, resolve(op, elems, {}), common, {left, bare(y, left)});
 }
 namespace {
 /// Powers as eager operations compute them (known.h); undefined where these call pow.

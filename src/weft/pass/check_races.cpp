@@ -2,6 +2,7 @@
 #include "weft/pass/check_races.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/hash.h"
 #include "weft/base/text.h"
@@ -25,7 +26,10 @@ using Symbols = std::unordered_map<const VarNode*, std::int64_t>;
 
 constexpr std::int64_t kSize = 272;  // a size known only at run time: some tiles, and a rest
 constexpr std::int64_t kGroups = 1 << 16, kIterations = 1 << 12;  // whose distances are covered
-constexpr std::int64_t kAcross = 200'000, kHost = 32'000;         // accesses of a run
+// Numbers few enough for all of them; more of points that no barrier joins than of groups.
+constexpr std::int64_t kAllOf = 16, kAllPoints = 256;
+constexpr std::size_t kMostWalks = 32;                     // through a host function
+constexpr std::int64_t kAcross = 200'000, kHost = 32'000;  // accesses of a run
 
 /// A value for every integer parameter: a size when it decides how often something runs, else (a
 /// stride, an offset) a large number that has no simple ratio to the others: small multiples of
@@ -58,10 +62,10 @@ Symbols symbols_of(const PrimFunc& f) {
 }
 
 /// Some of n numbers such that every distance up to `reach` lies between two of them: the first
-/// ones, then every step-th; and the last.
-std::vector<std::int64_t> samples(std::int64_t n, std::int64_t reach) {
+/// ones, then every step-th; and the last. Of few numbers all.
+std::vector<std::int64_t> samples(std::int64_t n, std::int64_t reach, std::int64_t all = kAllOf) {
   const std::int64_t within = std::min(n, reach);
-  std::int64_t step = 1;
+  std::int64_t step = n <= all ? n : 1;
   while (step * step < within) ++step;
   std::vector<std::int64_t> out;
   for (std::int64_t k = 0; k < std::min(step, n); ++k) out.push_back(k);
@@ -198,7 +202,7 @@ class Kernel {
     s.brief = true;
     s.budget = std::min(budget_, kAcross);
     const Coordinates mine = unpack(thread, true);
-    for (const std::int64_t g : samples(groups_, kGroups)) {
+    for (const std::int64_t g : samples(groups_, kGroups, threads_ <= 1 ? kAllPoints : kAllOf)) {
       const Coordinates at = unpack(g, false);
       for (std::size_t a = 0; a < extents_.size(); ++a)
         s.at[a].push_back(joined_[a] ? mine[a] : at[a]);
@@ -222,17 +226,21 @@ class Kernel {
   std::int64_t threads_ = 1, groups_ = 1;
 };
 
-/// The launches and parallel loops of a host function. Loops around them stand at their first
-/// iteration.
+/// The launches and parallel loops of a host function, with each loop around them at one iteration:
+/// all at their first, then, for what depends on them, combinations of first, last, middle and
+/// second ones and of those where conditions turn.
 class HostPlan final : public Visitor {
  public:
-  HostPlan(std::string name, Symbols symbols, const TargetInfo& machine, RaceReport& report,
-           std::int64_t budget)
-      : name_(std::move(name)),
-        symbols_(std::move(symbols)),
+  HostPlan(const PrimFunc& f, const TargetInfo& machine, RaceReport& report, std::int64_t budget)
+      : name_(f->name),
+        symbols_(symbols_of(f)),
         machine_(machine),
         report_(report),
-        budget_(budget) {}
+        budget_(budget) {
+    do {
+      visit(f->body);
+    } while (report_.clean() && report_.accesses < budget_ && ++walk_ < walks_);
+  }
   using Visitor::visit;
   void visit(const Expr&) override {}
   void visit(const Stmt& s) override {
@@ -240,6 +248,7 @@ class HostPlan final : public Visitor {
     if (let && let->value->dtype.is_integral() && let->value->dtype.is_scalar()) {
       const std::int64_t n = value_of(let->value, symbols_);
       if (n >= 0) symbols_[let->var.get()] = n;
+      if (uses(let->value)) around_.insert(let->var.get());
     }
     Visitor::visit(s);
   }
@@ -247,17 +256,60 @@ class HostPlan final : public Visitor {
  protected:
   void visit_launch(const LaunchNode* launch) override {
     if (uses_tokens(launch->body)) return;  // ordered by tokens, which interpret_order judges
-    Kernel(launch, machine_, symbols_, report_, budget_).check();
+    bool varies = uses(launch->body);
+    for (const LaunchAxis& axis : launch->axes) varies = varies || uses(axis.extent);
+    if (news(varies)) Kernel(launch, machine_, symbols_, report_, budget_).check();
   }
   void visit_for(const ForNode* loop) override {
-    const std::int64_t low = std::max<std::int64_t>(value_of(loop->min, symbols_), 0);
-    if (loop->for_kind == ForKind::parallel) check(loop, low);
-    symbols_[loop->var.get()] = low;
+    const std::int64_t low = std::max<std::int64_t>(value_of(loop->min, symbols_), 0),
+                       n = value_of(loop->extent, symbols_);
+    if (loop->for_kind == ForKind::parallel &&
+        news(uses(loop->body) || uses(loop->min) || uses(loop->extent)))
+      check(loop, low);
+    const std::vector<std::int64_t> all = iterations(loop, low, n);
+    symbols_[loop->var.get()] = chosen(all, combinations_);
+    if (n != 1) around_.insert(loop->var.get());
+    const std::size_t outside =
+        std::exchange(combinations_, std::min(combinations_ * all.size(), kMostWalks));
+    most_ = std::max(most_, combinations_);
     Visitor::visit_for(loop);
+    combinations_ = outside;
+    around_.erase(loop->var.get());
     symbols_.erase(loop->var.get());
   }
 
  private:
+  /// Where walks look at what is in a loop of n iterations.
+  static std::vector<std::int64_t> iterations(const ForNode* loop, std::int64_t low,
+                                              std::int64_t n) {
+    if (n <= 1) return {low};
+    std::vector<std::int64_t> out{low};
+    auto add = [&](std::int64_t at) {
+      if (at > low && at < low + n && std::find(out.begin(), out.end(), at) == out.end())
+        out.push_back(at);
+    };
+    for (const std::int64_t k : {n - 1, n / 2, std::int64_t{1}}) add(low + k);
+    for (const std::int64_t k : races::turning_points(loop->body, loop->var.get())) add(k);
+    return out;
+  }
+  /// The walk at hand's: of all combinations where they are few, else of some.
+  std::int64_t chosen(const std::vector<std::int64_t>& all, std::size_t stride) const {
+    const std::size_t place = most_ < kMostWalks || walk_ == 0
+                                  ? walk_ / stride
+                                  : static_cast<std::size_t>(mix64(walk_ * kMostWalks + stride));
+    return all[place % all.size()];
+  }
+  /// Whether the walk at hand finds anything that earlier ones did not.
+  bool news(bool varies) {
+    if (varies) walks_ = most_;
+    return varies || walk_ == 0;
+  }
+  template <typename T>
+  bool uses(const T& code) const {
+    bool out = false;
+    for_each_expr(code, [&](const Expr& e) { out = out || around_.count(as<VarNode>(e)) > 0; });
+    return out;
+  }
   void check(const ForNode* loop, std::int64_t low) {
     Buffers watched = stored_in(loop->body);
     const std::int64_t n = value_of(loop->extent, symbols_);
@@ -274,7 +326,12 @@ class HostPlan final : public Visitor {
     s.at.resize(1);
     s.brief = true;
     s.budget = kHost;
-    for (const std::int64_t i : samples(n, kIterations)) {
+    std::vector<std::int64_t> all = samples(n, kIterations);
+    for (const std::int64_t k : races::turning_points(loop->body, loop->var.get()))
+      if (k >= low && k - low < n) all.push_back(k - low);
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    for (const std::int64_t i : all) {
       s.at[0].push_back(low + i);
       s.group.push_back(i);
     }
@@ -287,6 +344,10 @@ class HostPlan final : public Visitor {
   const TargetInfo& machine_;
   RaceReport& report_;
   std::int64_t budget_;
+  std::unordered_set<const VarNode*> around_;  // of loops around, and what is made of them
+  // Walks through the function: one, unless something in a loop is another thing each time.
+  std::size_t walk_ = 0, walks_ = 1, most_ = 1;
+  std::size_t combinations_ = 1;  // of iterations of the loops around
 };
 
 }  // namespace
@@ -308,8 +369,7 @@ std::string RaceReport::text() const {
 
 RaceReport check_races(const PrimFunc& f, const TargetInfo& machine, std::int64_t max_accesses) {
   RaceReport report;
-  HostPlan plan(f->name, symbols_of(f), machine, report, max_accesses);
-  plan.visit(f->body);
+  HostPlan(f, machine, report, max_accesses);
   if (has_flag(f->attrs, kDistinctElements))
     std::erase_if(report.races, [](const Race& r) { return r.element < 0 && !r.buffer.empty(); });
   std::vector<std::string> once;

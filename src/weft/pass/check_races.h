@@ -7,10 +7,11 @@
 //
 // What is run: the points of the first and the last group together, barrier by barrier; those of
 // the groups next to the first along each axis; one point of each of some groups, and some
-// iterations of each parallel loop, chosen so that all distances up to 65536 and 4096 occur. Loops
-// that hold a barrier are sampled (first, second, third and last iteration), and so are loops in
-// the runs across groups. Sizes known only at run time are given a value. It knows nothing of how
-// barriers were placed.
+// iterations of each parallel loop, chosen so that all distances up to 65536 and 4096 occur; what
+// depends on loops around it at their first, last, middle and second iterations. Loops that hold a
+// barrier are sampled (first, second, third and last iteration), and so are loops in the runs
+// across groups, which also run where a comparison with a constant turns. Sizes known only at run
+// time are given a value. It knows nothing of how barriers were placed.
 
 #include <cstdint>
 #include <string>

@@ -18,19 +18,29 @@ using namespace ir;
 
 namespace {
 
+/// Loops around a block, and the condition under which it runs: its own after those between.
 struct Chain {
   std::vector<const ForNode*> loops;
   const BlockRealizeNode* realize = nullptr;
+  Expr condition = make_bool(true);
 };
 
 Chain chain_of(const Stmt& s) {
   Chain out;
   const Stmt* at = &s;
-  while (const auto* loop = as<ForNode>(*at)) {
-    out.loops.push_back(loop);
-    at = &loop->body;
+  while (true) {
+    if (const auto* loop = as<ForNode>(*at)) {
+      out.loops.push_back(loop);
+      at = &loop->body;
+    } else if (const auto* branch = as<IfNode>(*at); branch && !branch->else_case) {
+      out.condition = logical_and(out.condition, branch->condition);
+      at = &branch->then_case;
+    } else {
+      break;
+    }
   }
   out.realize = as<BlockRealizeNode>(*at);
+  if (out.realize) out.condition = logical_and(out.condition, out.realize->predicate);
   return out;
 }
 
@@ -44,7 +54,10 @@ bool feeds(const ForNode* loop, const BlockRealizeNode* realize, IterKind kind) 
 
 class LowerCrossThread final : public Rewriter {
  public:
-  explicit LowerCrossThread(const TargetInfo& machine) : machine_(machine) {}
+  LowerCrossThread(const TargetInfo& machine, const PrimFunc& f) : machine_(machine) {
+    for (const Param& p : f->params)
+      if (p.var) sizes_.insert(p.var.get());
+  }
 
  protected:
   Stmt rewrite_for(const Stmt& s) override {
@@ -123,19 +136,32 @@ class LowerCrossThread final : public Rewriter {
     if (!is_const_int(across->extent, &n))
       refuse("extent", block, cat("the extent of \"", across->var->name, "\" is not constant"));
 
+    bool own = false;
+    for_each_expr(chain.condition, [&](const Expr& e) {
+      const auto* l = as<LoadNode>(e);
+      for (const StoreNode* u : pattern->updates) own = own || (l && l->buffer == u->buffer);
+    });
+    if (own) refuse("reducer", block, "its condition reads what it updates");
     Expr everywhere = make_bool(true),
-         inside = make_bool(true);  // the predicate, without and with reduction loops
-    split_predicate(chain.realize->predicate, reducing, everywhere, inside);
+         inside = make_bool(true);  // the condition, without and with reduction loops
+    split_predicate(chain.condition, reducing, everywhere, inside);
     const Expr at_first = arith::simplify(substitute(inside, first));
     if (is_const_int_value(at_first, 0))
       refuse("first", block,
              cat("its condition ", print(inside),
                  " leaves out the first step, which stores the "
                  "initial value"));
+    // Where the condition at the first step is known only at run time, so is whether a result
+    // begins anew. Sizes alone do not count: where they leave no step, a sum is its initial value.
+    bool fresh = true;
+    for_each_expr(at_first, [&](const Expr& e) {
+      fresh = fresh && e->kind != ExprKind::load &&
+              (e->kind != ExprKind::var || sizes_.count(as<VarNode>(e)) > 0);
+    });
     Ref<BlockNode> results_block;
     // Results that each point keeps are worth a place inside the loops around them.
     const MemoryInfo* row = machine_.memory(pattern->updates[0]->buffer->scope);
-    if (machine_.axis(across->axis)->joins() && row && row->is_private_to(across->axis))
+    if (fresh && machine_.axis(across->axis)->joins() && row && row->is_private_to(across->axis))
       results_block = block_of_results(chain, inside, reducing);
     Expr in_block = everywhere;
     if (results_block) everywhere = make_bool(true);
@@ -237,6 +263,7 @@ class LowerCrossThread final : public Rewriter {
       Exprs start;
       for (std::size_t k = 0; k < parts; ++k) {
         start.push_back(substitute(pattern->start[k], map));
+        if (!fresh) start[k] = select(at_first, start[k], load(results[k], target));
         neutral = neutral && same_expr(start[k], reducer->identity[k]);
       }
       return store_all(results, neutral ? all : joined(start, all), target);
@@ -387,12 +414,13 @@ class LowerCrossThread final : public Rewriter {
 
   const TargetInfo& machine_;
   std::vector<const ForNode*> enclosing_;
+  std::unordered_set<const VarNode*> sizes_;  // parameters of the function
 };
 
 }  // namespace
 
 PrimFunc lower_cross_thread_reduction(const PrimFunc& f, const TargetInfo& machine) {
-  Stmt body = LowerCrossThread(machine).rewrite(f->body);
+  Stmt body = LowerCrossThread(machine, f).rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);
   out->body = body;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "weft/base/text.h"
 #include "weft/ir/visit.h"
@@ -46,6 +47,28 @@ std::int64_t period_of(const Stmt& s) {
 }
 
 }  // namespace
+
+std::vector<std::int64_t> turning_points(const Stmt& s, const VarNode* var) {
+  constexpr std::size_t kMost = 12;
+  std::set<std::int64_t> out;
+  for_each_expr(s, [&](const Expr& e) {
+    const auto* b = as<BinaryNode>(e);
+    if (!b || e->kind < ExprKind::eq || e->kind > ExprKind::ge || !uses_var(e, var)) return;
+    std::set<std::int64_t> constants{0, 1};
+    for_each_expr(e, [&](const Expr& x) {
+      std::int64_t n = 0;
+      if (is_const_int(x, &n)) constants.insert(n);
+    });
+    for (const std::int64_t n : constants) {
+      for (const std::int64_t factor : constants) {
+        if (factor < 1) continue;
+        for (std::int64_t k : {n / factor - 1, n / factor, n / factor + 1})
+          if (k > 0 && out.size() < kMost) out.insert(k);
+      }
+    }
+  });
+  return {out.begin(), out.end()};
+}
 
 bool is_sync(const Stmt& s) {
   const auto* t = as<EvaluateNode>(s);
@@ -319,10 +342,15 @@ void Run::iterations(const ForNode* t, const Points& active, const Numbers& low,
   const bool brief =
       few && !same_places && most > kFirst + kLast && (setup_.brief || !in_group_memory(t->body));
   if (brief && what == Decides::where) crossings_.partial = true;
+  std::vector<std::int64_t> turns;
+  if (brief) turns = turning_points(t->body, t->var.get());
+  const std::int64_t begin = begin_of(0);
   for (std::int64_t k = 0; k < most; ++k) {
     if (period > 0 ? k >= 4 && k < resume : sampled && k > 2 && k < most - 1) continue;
     if (same_places && k > 1) break;
-    if (brief && k >= kFirst && k < most - kLast) continue;
+    if (brief && k >= kFirst && k < most - kLast &&
+        !std::binary_search(turns.begin(), turns.end(), begin + k))
+      continue;
     Numbers at;
     at.known = true;
     if (alike) {

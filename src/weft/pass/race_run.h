@@ -28,6 +28,10 @@ struct Exhausted {};  // the budget is spent; private to check_races
 
 using Buffers = std::unordered_set<const ir::BufferNode*>;
 
+/// Values of a variable around those at which conditions of a statement turn, as far as constants
+/// that are compared with it tell: a few.
+std::vector<std::int64_t> turning_points(const ir::Stmt& s, const ir::VarNode* var);
+
 /// What runs: one coordinate per axis and point; groups tell which points barriers can order.
 struct Setup {
   std::string name;  // of the kernel, for messages

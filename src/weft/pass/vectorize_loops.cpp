@@ -25,11 +25,52 @@ struct Obstacle {
 
 Expr widen(const Expr& e, int lanes) { return e->dtype.is_scalar() ? broadcast(e, lanes) : e; }
 
+/// A value whose loads are made only in the lanes of a mask: others would leave their buffers.
+class Masked final : public Rewriter {
+ public:
+  explicit Masked(const Expr& mask) : mask_(mask) {}
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    const auto* c = as<CallNode>(e);
+    if (c && c->op == "masked_load")
+      return call("masked_load", {c->args[0], logical_and(c->args[1], mask_), c->args[2]});
+    const Intrinsic* row = c ? find_intrinsic(c->op) : nullptr;
+    if (c && (!row || row->effect != IntrinsicEffect::pure))
+      throw Obstacle{"a lazy condition differs between lanes"};
+    const auto* all = as<BroadcastNode>(e);
+    if (const auto* l = as<LoadNode>(all ? all->value : e);
+        l && l->indices[0]->dtype.is_scalar() && l->dtype.is_scalar()) {
+      const Expr at = broadcast(l->indices[0], mask_->dtype.lanes);
+      return load(l->buffer, {select(mask_, at, make_zero_of(at))});
+    }
+    return Rewriter::rewrite(e);
+  }
+
+ protected:
+  Expr rewrite_load(const Expr& e) override {
+    const auto* l = as<LoadNode>(e);
+    const Expr& at = l->indices[0];
+    if (at->dtype.is_scalar()) throw Obstacle{"a lazy condition differs between lanes"};
+    const auto* r = as<RampNode>(at);
+    if (r && is_const_int_value(r->stride, 1)) {
+      const DType type = e->dtype;
+      return call("masked_load", {e, mask_, broadcast(make_zero(type.element()), type.lanes)});
+    }
+    return load(l->buffer, {select(mask_, rewrite(at), make_zero_of(at))});
+  }
+
+ private:
+  static Expr make_zero_of(const Expr& lanes) {
+    return broadcast(make_zero(lanes->dtype.element()), lanes->dtype.lanes);
+  }
+  const Expr& mask_;
+};
+
 /// Expressions with the loop variable replaced by lanes. Scalars stay scalars where lanes agree.
 class Lanes {
  public:
-  Lanes(const Var& var, int lanes, const Analyzer& analyzer)
-      : var_(var), lanes_(lanes), analyzer_(analyzer) {}
+  Lanes(const Var& var, int lanes, const Analyzer& analyzer, bool masks = false)
+      : var_(var), lanes_(lanes), analyzer_(analyzer), masks_(masks) {}
 
   Expr expr(const Expr& e) {
     if (!varies(e)) return e;
@@ -152,7 +193,10 @@ class Lanes {
       }
       if (is_pure(c->args[1]) && is_pure(c->args[2]))
         return select(condition, widen(a, lanes_), widen(b, lanes_));
-      throw Obstacle{"a lazy condition differs between lanes"};
+      if (!masks_) throw Obstacle{"a lazy condition differs between lanes"};
+      const Expr otherwise = is_pure(b) ? b : Masked(logical_not(condition)).rewrite(b);
+      return select(condition, widen(Masked(condition).rewrite(a), lanes_),
+                    widen(otherwise, lanes_));
     }
     bool simple = row && row->effect == IntrinsicEffect::pure &&
                   (row->type != IntrinsicType::special || c->op == "fma" || c->op == "likely" ||
@@ -233,6 +277,7 @@ class Lanes {
   const Var& var_;
   int lanes_;
   const Analyzer& analyzer_;
+  bool masks_;  // loads under conditions that differ between lanes are masked
   std::unordered_map<const VarNode*, Expr> lets_;
 };
 
@@ -261,7 +306,8 @@ class TakeArm final : public Rewriter {
 
 class Vectorize final : public Rewriter {
  public:
-  Vectorize(int max_lanes, int max_bytes) : max_lanes_(max_lanes), max_bytes_(max_bytes) {}
+  Vectorize(int max_lanes, int max_bytes, bool masked)
+      : max_lanes_(max_lanes), max_bytes_(max_bytes), masked_(masked) {}
 
  protected:
   Stmt rewrite_for(const Stmt& s) override {
@@ -371,11 +417,11 @@ class Vectorize final : public Rewriter {
     if (const Expr shared = shared_condition(var, n, shifted)) {
       const Expr once = Lanes(var, n, analyzer_).expr(shared);
       auto arm = [&](bool taken) {
-        return Lanes(var, n, analyzer_).stmt(TakeArm(shared, taken).rewrite(shifted));
+        return Lanes(var, n, analyzer_, masked_).stmt(TakeArm(shared, taken).rewrite(shifted));
       };
       return if_then(once, arm(true), deep_copy(arm(false)));
     }
-    return Lanes(var, n, analyzer_).stmt(shifted);
+    return Lanes(var, n, analyzer_, masked_).stmt(shifted);
   }
 
   /// A condition under which elements are loaded, such as that of a padded reduction, and which all
@@ -439,6 +485,7 @@ class Vectorize final : public Rewriter {
   }
 
   int max_lanes_, max_bytes_;
+  bool masked_;
   Analyzer analyzer_;
 };
 
@@ -462,9 +509,9 @@ PrimFunc with_body(const PrimFunc& f, Stmt body) {
 
 }  // namespace
 
-PrimFunc vectorize_loops(const PrimFunc& f, int max_lanes, int max_bytes) {
+PrimFunc vectorize_loops(const PrimFunc& f, int max_lanes, int max_bytes, bool masked) {
   WEFT_CHECK(max_lanes >= 1, "at least one lane, got ", max_lanes);
-  return with_body(f, Vectorize(max_lanes, max_bytes).rewrite(f->body));
+  return with_body(f, Vectorize(max_lanes, max_bytes, masked).rewrite(f->body));
 }
 
 PrimFunc keep_vector_loops(const PrimFunc& f) { return with_body(f, KeepLoops().rewrite(f->body)); }

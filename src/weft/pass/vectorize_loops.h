@@ -11,7 +11,9 @@ namespace weft::pass {
 /// Runs on flat buffers. Loops of more than max_lanes lanes stay loops of vectors of max_lanes
 /// where the extent divides, and are scalarised otherwise. With max_bytes, vectors of a loop's
 /// widest type have at most so many bytes where the extent divides; a few of them are unrolled.
-ir::PrimFunc vectorize_loops(const ir::PrimFunc& f, int max_lanes, int max_bytes = 0);
+/// `masked`: loads under conditions that differ between lanes become masked ones.
+ir::PrimFunc vectorize_loops(const ir::PrimFunc& f, int max_lanes, int max_bytes = 0,
+                             bool masked = false);
 /// Vectorized loops become serial loops marked "vectorize", for emitters whose compiler vectorizes
 /// loops.
 ir::PrimFunc keep_vector_loops(const ir::PrimFunc& f);

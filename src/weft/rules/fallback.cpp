@@ -14,6 +14,7 @@
 #include "weft/pass/lower_cross_thread_reduction.h"
 #include "weft/pass/lower_init.h"
 #include "weft/pass/place_allocations.h"
+#include "weft/schedule/analysis.h"
 #include "weft/schedule/tree.h"
 
 namespace weft::rules {
@@ -86,6 +87,13 @@ bool across_threads(Schedule& sch, const LoopRef& results, const std::vector<Loo
   return true;
 }
 
+bool uses_buffer(const Stmt& nest, const BufferNode* buffer) {
+  const std::vector<schedule::Leaf> blocks = schedule::leaves(nest);
+  return std::any_of(blocks.begin(), blocks.end(), [&](const schedule::Leaf& leaf) {
+    return schedule::reads(leaf.block(), buffer) || schedule::writes(leaf.block(), buffer);
+  });
+}
+
 }  // namespace
 
 bool keep_in_nest(Schedule& sch, BlockRef b) {
@@ -99,7 +107,7 @@ bool keep_in_nest(Schedule& sch, BlockRef b) {
       continue;
     int nests = 0;
     for (const Stmt& s : schedule::statements(root->block->body))
-      nests += used_buffers(s).count(buffer.get()) > 0 ? 1 : 0;
+      nests += uses_buffer(s, buffer.get()) ? 1 : 0;
     if (nests == 1)
       kept |= attempt([&] { sch.set_scope(b, static_cast<std::int64_t>(w), "local"); });
     return kept;

@@ -243,10 +243,11 @@ bool has_whole_vectors(const Schedule& sch, BlockRef copy, const std::vector<Loo
   return run % most == 0;
 }
 
-/// Bytes of shared memory that the steps ask for; beyond any where the copies are no vectors.
-std::int64_t take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Facts& facts,
-                        std::optional<BlockRef> finish) {
-  std::int64_t bytes = 0;
+/// False: shared memory does not hold the copies, or they are no vectors. Steps that are copied
+/// ahead are as many as it holds.
+bool take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, const Facts& facts,
+                std::optional<BlockRef> finish) {
+  std::int64_t bytes = 0;  // of the copies of one step
   const BlockRef block = nest.block;
   const std::size_t operands = nest.node->reads.size();
   if (finish) sch.set_scope(block, 0, "local");
@@ -278,12 +279,13 @@ std::int64_t take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, 
       const std::vector<LoopRef> all = sch.get_loops(copy);
       const auto from = std::find(all.begin(), all.end(), step);
       const std::vector<LoopRef> axes(from + 1, all.end());
-      if (!has_whole_vectors(sch, copy, axes, d.vector)) return INT64_MAX;
+      if (!has_whole_vectors(sch, copy, axes, d.vector)) return false;
       const LoopRef fetch = axes.size() > 1 ? sch.fuse(axes) : axes[0];
       std::int64_t elements = 0;
       if (!ir::is_const_int(schedule::find_loop(sch.mod(), fetch)->loop()->extent, &elements))
         elements = facts.shared_bytes();
-      bytes += (d.ahead + 1) * elements * nest.node->reads[i].buffer->dtype.total_bytes();
+      bytes += elements * nest.node->reads[i].buffer->dtype.total_bytes();
+      if (bytes > facts.shared_bytes()) return false;
       const auto cut =
           sch.split(fetch, {std::nullopt, factor(product_of(d.threads)), factor(d.vector)});
       sch.bind(cut[1], "threadIdx.x");
@@ -293,16 +295,18 @@ std::int64_t take_steps(Schedule& sch, const Nest& nest, const RegisterTile& d, 
   if (d.unroll && product_of(d.terms) * product_of(d.each) <= kMostUnrolled)
     for (const LoopRef& l : terms) sch.unroll(l);
   sch.decompose_reduction(block, step);
-  if (d.shared && d.ahead > 0) {
+  const std::int64_t ahead =
+      d.shared ? std::min(d.ahead, facts.shared_bytes() / std::max<std::int64_t>(1, bytes) - 1) : 0;
+  if (ahead > 0) {
     Json stages = Json::array(), copies = Json::array();
     for (std::size_t i = 0; i < operands; ++i) stages.push_back(std::int64_t{0});
-    stages.push_back(d.ahead);
+    stages.push_back(ahead);
     copies.push_back(std::int64_t{0});
     sch.annotate(step, "software_pipeline_stage", std::move(stages));
     if (facts.copies_ahead())
       sch.annotate(step, "software_pipeline_async_stages", std::move(copies));
   }
-  return bytes;
+  return true;
 }
 
 }  // namespace
@@ -313,11 +317,10 @@ bool schedule_gemm_registers(Schedule& sch, const Nest& nest, const RegisterTile
   RegisterTile fits = tile;
   auto taken = [&](std::optional<BlockRef> with) {
     // Windows of ragged images may reach further than shared memory does.
-    while (take_steps(sch, nest, fits, facts, with) > facts.shared_bytes()) {
-      sch = before;
-      if (fits.ahead > 0) --fits.ahead;
-      else fits.shared = false;
-    }
+    if (take_steps(sch, nest, fits, facts, with)) return;
+    sch = before;
+    fits.shared = false;
+    take_steps(sch, nest, fits, facts, with);
   };
   if (finish && attempt([&] { taken(finish); })) return true;
   sch = before;

@@ -15,6 +15,7 @@
 #include "weft/rules/product_tile.h"
 #include "weft/rules/reduce.h"
 #include "weft/rules/row.h"
+#include "weft/schedule/analysis.h"
 #include "weft/schedule/tree.h"
 
 namespace weft::rules {
@@ -117,14 +118,14 @@ void inline_chain(Schedule& sch, BlockRef b) {
 
 /// The element-wise block that alone reads what a reduction writes; absent where there is none.
 std::optional<BlockRef> finishing(const Schedule& sch, BlockRef block) {
-  Schedule probe = sch;
-  std::optional<BlockRef> out;
-  attempt([&] {
-    if (!reduces(probe, block)) return;
-    const std::vector<BlockRef> readers = probe.get_consumers(block);
-    if (readers.size() == 1 && !reduces(probe, readers[0])) out = readers[0];
-  });
-  return out;
+  if (!reduces(sch, block)) return std::nullopt;
+  const auto path = schedule::find_block(sch.mod(), block);
+  const std::vector<schedule::Leaf> scope = schedule::leaves(path->scope()->block->body);
+  const auto readers =
+      schedule::consumers_of(scope, schedule::index_of(scope, path->realize()->block.get()));
+  if (readers.size() != 1) return std::nullopt;
+  const BlockRef reader{scope[readers[0]].block()->id};
+  return reduces(sch, reader) ? std::nullopt : std::optional(reader);
 }
 
 /// The blocks of each statement of the body.
@@ -226,23 +227,25 @@ bool is_unscheduled(const PrimFunc& f) {
   return !bound;
 }
 
-GridSchedule grid_schedule(const PrimFunc& f, std::shared_ptr<const TargetInfo> machine,
-                           Choices* choices) {
-  const Facts facts(*machine);
-  GridSchedule out{Schedule(f, std::move(machine)), {}};
-  Schedule& sch = out.schedule;
-  sch.set_detail(false);
-  const Sizes sizes = sizes_of(f);
-  const BlockRef root = sch.get_block(as<BlockRealizeNode>(f->body)->block->name);
-  for (BlockRef b : sch.get_child_blocks(root)) inline_chain(sch, b);
-  Schedule rows = sch;
-  if (schedule_as_rows(rows, facts, &out.applied)) {
-    if (Questions(choices, "").word("body", {"row", "nests"}) == "row") {
-      sch = rows;
-      return out;
-    }
+GridStart::GridStart(const PrimFunc& f, std::shared_ptr<const TargetInfo> machine)
+    : facts(*machine), sizes(sizes_of(f)), nests(f, std::move(machine)) {
+  nests.set_detail(false);
+  const BlockRef root = nests.get_block(as<BlockRealizeNode>(f->body)->block->name);
+  for (BlockRef b : nests.get_child_blocks(root)) inline_chain(nests, b);
+  Schedule made = nests;
+  if (schedule_as_rows(made, facts, &applied)) rows = std::move(made);
+}
+
+GridSchedule grid_schedule(const GridStart& start, Choices* choices) {
+  GridSchedule out{start.nests, start.applied};
+  if (start.rows) {
+    if (Questions(choices, "").word("body", {"row", "nests"}) == "row")
+      return {*start.rows, start.applied};
     out.applied.clear();
   }
+  Schedule& sch = out.schedule;
+  const Facts& facts = start.facts;
+  const Sizes& sizes = start.sizes;
   std::set<std::string> taken;  // blocks that were scheduled with another
   std::int64_t at = -1;
   for (const std::vector<BlockRef>& nest : nests_of(sch)) {
@@ -261,7 +264,6 @@ GridSchedule grid_schedule(const PrimFunc& f, std::shared_ptr<const TargetInfo> 
     std::string refused;  // of rules that matched
     for (const Rule& rule : kRules) {
       if (!chosen.empty() && chosen != rule.name) continue;
-      const Schedule before = sch;
       std::string why;
       const Nest read = read_nest(sch, nest[0], sizes);
       const std::string name = read.node->name;
@@ -270,10 +272,13 @@ GridSchedule grid_schedule(const PrimFunc& f, std::shared_ptr<const TargetInfo> 
       const Asked asked{facts, sizes, finishing(sch, nest[0]), &inside, questions};
       if (questions.open()) {
         rule.apply(sch, read, asked);  // a refusal is the tuner's to hear
-      } else if (!attempt([&] { rule.apply(sch, read, asked); }, &why)) {
-        refused += cat("; ", rule.name, " was refused: ", why);
-        sch = before;
-        continue;
+      } else {
+        const Schedule before = sch;
+        if (!attempt([&] { rule.apply(sch, read, asked); }, &why)) {
+          refused += cat("; ", rule.name, " was refused: ", why);
+          sch = before;
+          continue;
+        }
       }
       out.applied.push_back(cat(name, ": ", rule.name, refused));
       if (inside) {
@@ -289,7 +294,7 @@ GridSchedule grid_schedule(const PrimFunc& f, std::shared_ptr<const TargetInfo> 
 
 PrimFunc schedule_for_grid(const PrimFunc& f, std::shared_ptr<const TargetInfo> machine) {
   if (!is_unscheduled(f)) return f;
-  const GridSchedule made = grid_schedule(f, std::move(machine));
+  const GridSchedule made = grid_schedule(GridStart(f, std::move(machine)));
   const PrimFunc bound = keep_in_blocks(bind_rest(made.schedule.func()));
   auto out = edit(bound);
   out->attrs = with_annotation(out->attrs, kAppliedRules, join(made.applied, "; "));

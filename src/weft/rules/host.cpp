@@ -10,6 +10,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
 #include "weft/rules/grid.h"
+#include "weft/rules/host_product.h"
 #include "weft/rules/nest.h"
 #include "weft/schedule/tree.h"
 
@@ -21,43 +22,116 @@ namespace {
 
 // Vectors of partial sums of a row: as many additions are in flight as a unit of four cycles takes.
 constexpr std::int64_t kRowVectors = 4;
-// A tile of a product: vectors of columns, rows, and tiles whose packed operand stays in the second
-// cache.
-constexpr std::int64_t kColumnVectors = 2, kRegisterRows = 6, kPanel = 4;
-// Operations from which on a second thread is worth waking.
-constexpr std::int64_t kParallelWork = std::int64_t{1} << 21, kPieces = 8;
+
+/// So many vectors side by side: a compiler makes a power of two of other numbers.
+std::int64_t vectors_of(std::int64_t most) {
+  return static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::clamp<std::int64_t>(most, 1, kRowVectors))));
+}
 
 constexpr std::string_view kWords[] = {"", "host_map", "host_rows", "host_tile", "host_product"};
 enum class Way { none, map, rows, tile, product };
 
-Way way_of(const Nest& nest, const TargetInfo& machine) {
-  if (nest.mixed || nest.node->writes.size() != 1) return Way::none;
-  const std::int64_t lanes = machine.limit(limits::kVectorBytes, 16) / nest.widest_bytes;
-  if (lanes < 2) return Way::none;
+/// Results that lie side by side wherever they are read, those that are stored so first.
+std::optional<std::size_t> columns_of(const Nest& nest, const TargetInfo& machine) {
+  for (std::size_t k = nest.spatial.size(); k-- > 0;) {
+    const NestLoop& l = nest.spatial[k];
+    if (l.constant && l.extent >= host_lanes(nest, machine) && l.every && l.step == 1) return k;
+  }
+  return std::nullopt;
+}
+
+/// The sum along which elements lie side by side.
+std::optional<std::size_t> terms_of(const Nest& nest, const TargetInfo& machine) {
+  for (std::size_t k = nest.reduction.size(); k-- > 0;) {
+    const NestLoop& l = nest.reduction[k];
+    if (l.constant && l.step == 1 && l.extent >= 2 * host_lanes(nest, machine)) return k;
+  }
+  return std::nullopt;
+}
+
+/// Rules that fit, the best first.
+std::vector<Way> ways_of(const Nest& nest, const TargetInfo& machine) {
+  if (nest.mixed || nest.node->writes.size() != 1) return {};
+  const std::int64_t lanes = host_lanes(nest, machine);
+  if (lanes < 2) return {};
   const NestLoop* last = nest.spatial.empty() ? nullptr : &nest.spatial.back();
   const bool along = last && last->constant && last->extent >= lanes;
-  if (nest.reduction.empty()) return along && last->every ? Way::map : Way::none;
+  if (nest.reduction.empty())
+    return along && last->every ? std::vector{Way::map} : std::vector<Way>{};
   // Steps below take the loops of results to be the outer ones.
   for (std::size_t i = 0; i < nest.node->iters.size(); ++i)
-    if ((nest.node->iters[i].kind == IterKind::spatial) != (i < nest.spatial.size()))
-      return Way::none;
+    if ((nest.node->iters[i].kind == IterKind::spatial) != (i < nest.spatial.size())) return {};
   const auto pattern = match_reduction(nest.node);
-  if (!pattern || pattern->updates.size() != 1) return Way::none;
-  const NestLoop& term = nest.reduction.back();
-  const bool pair = nest.node->reads.size() == 2 && nest.spatial.size() > 1 && !nest.streams;
-  if (along && pair && nest.spatial[nest.spatial.size() - 2].extent > 1) return Way::product;
-  if (along && last->every && last->step == 1) return Way::tile;
-  if (term.constant && term.step == 1 && term.extent >= 2 * lanes) return Way::rows;
-  return Way::none;
+  if (!pattern || pattern->updates.size() != 1) return {};
+  std::vector<Way> out;
+  if (match_host_product(nest, machine)) out.push_back(Way::product);
+  if (columns_of(nest, machine)) out.push_back(Way::tile);
+  if (terms_of(nest, machine)) out.push_back(Way::rows);
+  return out;
 }
 
 /// A function with vectors of its own gets none from the compiler.
 void schedule_map(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   const std::int64_t lanes = machine.limit(limits::kVectorBytes, 16) / nest.widest_bytes;
   const NestLoop& last = nest.spatial.back();
-  const std::int64_t wide = lanes * std::clamp<std::int64_t>(last.extent / lanes, 1, kRowVectors);
-  sch.vectorize(last.extent == wide ? last.loop
-                                    : sch.split(last.loop, {std::nullopt, factor(wide)})[1]);
+  const std::int64_t wide = lanes * vectors_of(last.extent / lanes);
+  if (last.extent == wide) return sch.vectorize(last.loop);
+  // The last vector repeats elements of the one before it, unless that hides from readers what is
+  // written.
+  const auto cut = [&](Schedule& s, const char* tail) {
+    return s.split(last.loop, {std::nullopt, factor(wide)}, true, false, tail)[1];
+  };
+  const bool repeats = last.extent % wide && sch.get_consumers(nest.block).empty() && attempt([&] {
+                         Schedule trial = sch;
+                         trial.vectorize(cut(trial, "shift_inwards"));
+                       });
+  sch.vectorize(cut(sch, repeats ? "shift_inwards" : "guard"));
+}
+
+/// Whether a block calls functions of numbers, which vectors of the compiler's own do not have.
+bool calls_functions(const BlockNode* node) {
+  bool found = false;
+  for_each_expr(node->body, [&](const Expr& e) {
+    const auto* c = as<CallNode>(e);
+    found = found || (c && c->op != "if_then_else" && c->op != "likely" && c->dtype.is_float());
+  });
+  return found;
+}
+
+/// Whether a block reads each element of a buffer where it writes its own, one for one.
+bool reads_in_place(const BlockNode* node, const BufferNode* buffer) {
+  bool in_place = true;
+  for_each_expr(node->body, [&](const Expr& e) {
+    const auto* l = as<LoadNode>(e);
+    if (!l || l->buffer.get() != buffer) return;
+    in_place = in_place && l->indices.size() == node->iters.size();
+    for (std::size_t i = 0; in_place && i < l->indices.size(); ++i)
+      in_place = l->indices[i].get() == node->iters[i].var.get() ||
+                 (l->indices[i]->kind == ExprKind::int_imm &&
+                  is_const_int_value(node->iters[i].dom.extent, 1));
+  });
+  return in_place;
+}
+
+/// Stages of a chain become one: an element-wise block that others read in place, where that
+/// computes no function twice. Whether any did.
+bool join_maps(Schedule& sch, const BlockRef& root) {
+  bool joined = false;
+  std::vector<BlockRef> blocks = sch.get_child_blocks(root);
+  for (auto b = blocks.rbegin(); b != blocks.rend(); ++b) {
+    const BlockNode* node = schedule::find_block(sch.mod(), *b)->realize()->block.get();
+    const std::vector<BlockRef> consumers = sch.get_consumers(*b);
+    if (node->init || node->writes.size() != 1 || consumers.empty() ||
+        (consumers.size() > 1 && calls_functions(node)))
+      continue;
+    const bool fit = std::all_of(consumers.begin(), consumers.end(), [&](const BlockRef& c) {
+      const BlockNode* reader = schedule::find_block(sch.mod(), c)->realize()->block.get();
+      return !reader->init && reads_in_place(reader, node->writes[0].buffer.get());
+    });
+    if (fit && attempt([&] { sch.compute_inline(*b); })) joined = true;
+  }
+  return joined;
 }
 
 /// Joins `width` partial results of a block pairwise: vectors of half the width each time, where
@@ -85,11 +159,26 @@ void schedule_half(Schedule& sch, const BlockRef& half) {
 /// Partial sums in the lanes of some vectors, which are joined when the row has ended.
 void schedule_rows(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   const BlockRef block = nest.block;
-  const LoopRef k = nest.reduction.back().loop;
-  const std::int64_t lanes = machine.limit(limits::kVectorBytes, 16) / nest.widest_bytes;
-  const std::int64_t wide =
-      lanes * std::clamp<std::int64_t>(nest.reduction.back().extent / (2 * lanes), 1, kRowVectors);
-  if (nest.reduction.back().extent % wide) sch.pad_reduction(k, wide);
+  std::size_t which = *terms_of(nest, machine);
+  const NestLoop& terms = nest.reduction[which];
+  LoopRef k = terms.loop;
+  const std::int64_t lanes = host_lanes(nest, machine);
+  const std::int64_t wide = lanes * vectors_of(terms.extent / (2 * lanes));
+  // A whole array, or a plane of one, is one row.
+  std::int64_t joined = terms.extent;
+  std::size_t outermost = which;
+  std::vector<LoopRef> run{k};
+  while (outermost > 0 && nest.reduction[outermost].moves.size() == 1 &&
+         nest.reduction[outermost - 1].constant && nest.reduction[outermost - 1].step == joined) {
+    joined *= nest.reduction[--outermost].extent;
+    run.insert(run.begin(), nest.reduction[outermost].loop);
+  }
+  if (run.size() > 1 && joined % wide == 0) {
+    k = sch.fuse(run);
+    which = outermost;
+  } else if (terms.extent % wide) {
+    sch.pad_reduction(k, wide);
+  }
   const LoopRef lane = sch.split(k, {std::nullopt, factor(wide)})[1];
   const BlockRef partial = sch.rfactor(lane, 0);
   const std::vector<BlockRef> halves = halves_of(sch, block, wide);
@@ -105,6 +194,8 @@ void schedule_rows(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   const std::vector<LoopRef> all = sch.get_loops(partial);
   const LoopRef vector = all[spatial.size()];
   std::vector<LoopRef> order = steps;
+  std::rotate(order.begin() + static_cast<std::ptrdiff_t>(which),
+              order.begin() + static_cast<std::ptrdiff_t>(which) + 1, order.end());
   order.push_back(vector);
   sch.reorder(order);
   const BlockRef init = sch.decompose_reduction(partial, order[0]);
@@ -113,118 +204,47 @@ void schedule_rows(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   for (const BlockRef& half : halves) schedule_half(sch, half);
 }
 
-/// The operand that runs along the last axis, copied in panels as wide as a tile; absent where none
-/// has that form.
-std::optional<BlockRef> pack_operand(Schedule& sch, const Nest& nest, std::size_t axes,
-                                     std::int64_t columns) {
-  std::string names, inside, lead;
-  for (std::size_t i = 0; i < axes; ++i) names += cat(i ? ", x" : "x", i);
-  const std::size_t last = nest.spatial.size() - 1;
-  for (std::size_t i = nest.spatial.size(); i < axes; ++i) inside += cat("x", i, ", ");
-  for (std::size_t i = 0; i + 2 < nest.spatial.size(); ++i) lead += cat("x", i, ", ");
-  for (const std::string& before : {std::string(), lead}) {
-    const std::string map = cat("lambda ", names, ": (", before, "x", last, " // ", columns, ", ",
-                                inside, "x", last, " % ", columns, ")");
-    for (std::int64_t read = 0; read < 2; ++read) {
-      std::optional<BlockRef> out;
-      attempt([&] {
-        out = sch.reindex_cache_read(nest.block, read, "global", schedule::IndexMap::parse(map));
-      });
-      if (out) return out;
-    }
-    if (lead.empty()) break;
-  }
-  return std::nullopt;
-}
-
-void unroll_and_vectorize(Schedule& sch, const LoopRef& rows, const LoopRef& lanes) {
-  if (rows.var) sch.unroll(rows);
-  sch.vectorize(lanes);
-}
-
-/// Results of some rows and of a few vectors of columns stay in registers while the terms pass; the
-/// operand along the columns of a product is packed, so that its vectors are neighbours.
-void schedule_tile(Schedule& sch, const Nest& nest, const TargetInfo& machine, bool pack) {
+/// A few vectors of results stay in registers while the terms pass.
+void schedule_tile(Schedule& sch, const Nest& nest, const TargetInfo& machine) {
   const BlockRef block = nest.block;
-  const std::size_t axes = nest.node->iters.size(), last = nest.spatial.size() - 1;
-  const std::int64_t lanes = machine.limit(limits::kVectorBytes, 16) / nest.widest_bytes;
-  const std::int64_t extent = nest.spatial[last].extent;
-  const std::int64_t columns =
-      lanes * std::clamp<std::int64_t>(extent / lanes, 1, pack ? kColumnVectors : kRowVectors);
-  const std::int64_t missing = (columns - extent % columns) % columns;
-  BlockRef store;
-  if (missing && pack) {
-    std::vector<std::int64_t> padding(axes, 0);
-    padding[last] = missing;
-    store = sch.pad_einsum(block, padding).back();
-    sch.set_scope(block, 0, "local");
-  } else {
-    store = sch.cache_write(block, 0, "local");
-  }
-  std::optional<BlockRef> packed;
-  if (pack) packed = pack_operand(sch, nest, axes, columns);
+  const std::size_t results = nest.spatial.size(), column = *columns_of(nest, machine);
+  const std::int64_t lanes = host_lanes(nest, machine), extent = nest.spatial[column].extent;
+  const std::int64_t width = lanes * vectors_of(extent / lanes);
+  const BlockRef store = sch.cache_write(block, 0, "local");
+  lay_out_results(sch, block, column, column);
   const std::vector<LoopRef> loops = sch.get_loops(block);
-  const auto wide = sch.split(loops[last], {std::nullopt, factor(kPanel), factor(columns)});
-  const std::int64_t height = last > 0 ? nest.spatial[last - 1].extent : 1;
-  const std::int64_t rows = pack && height > 1 ? std::min(height, kRegisterRows) : 1;
-  std::vector<LoopRef> order,
-      terms(loops.begin() + static_cast<std::ptrdiff_t>(last) + 1, loops.end());
-  for (std::size_t i = 0; i + 1 < last; ++i) order.push_back(loops[i]);
-  const std::size_t leading = order.size();
+  // Lanes beyond the end add zeros that nobody stores.
+  const bool whole =
+      extent % width == 0 || !attempt([&] {
+        Schedule trial = sch;
+        trial.split(loops[column], {std::nullopt, factor(width)}, true, false, "round_up");
+      });
+  const auto wide = sch.split(loops[column], {std::nullopt, factor(width)}, true, false,
+                              whole ? "guard" : "round_up");
+  std::vector<LoopRef> order;
+  for (std::size_t i = 0; i < results; ++i)
+    if (i != column) order.push_back(loops[i]);
   order.push_back(wide[0]);
-  LoopRef high, row;
-  if (last > 0) {
-    const auto cut = rows > 1 ? sch.split(loops[last - 1], {std::nullopt, factor(rows)})
-                              : std::vector<LoopRef>{loops[last - 1]};
-    high = cut[0];
-    order.push_back(high);
-    if (rows > 1) row = cut[1];
-  }
+  order.insert(order.end(), loops.begin() + static_cast<std::ptrdiff_t>(results), loops.end());
   order.push_back(wide[1]);
-  order.insert(order.end(), terms.begin(), terms.end());
-  if (row.var) order.push_back(row);
-  order.push_back(wide[2]);
   sch.reorder(order);
-  if (packed) {
-    sch.compute_at(*packed, wide[0]);
-    const std::vector<LoopRef> all = sch.get_loops(*packed);
-    const std::vector<LoopRef> own(all.begin() + static_cast<std::ptrdiff_t>(leading) + 1,
-                                   all.end());
-    if (own.size() > terms.size()) {
-      const LoopRef across = own[own.size() - 1 - terms.size()];
-      const auto cut = sch.split(across, {std::nullopt, factor(columns)});
-      std::vector<LoopRef> inner{cut[0]};
-      inner.insert(inner.end(), own.end() - static_cast<std::ptrdiff_t>(terms.size()), own.end());
-      inner.push_back(cut[1]);
-      sch.reorder(inner);
-      sch.vectorize(cut[1]);
-    }
-  }
-  sch.reverse_compute_at(store, wide[1], true);
+  sch.reverse_compute_at(store, wide[0], true);
+  const BlockRef init = sch.decompose_reduction(block, loops[results]);
+  for (const BlockRef& b : {block, init}) sch.vectorize(sch.get_loops(b).back());
   const std::vector<LoopRef> stored = sch.get_loops(store);
-  const BlockRef init = sch.decompose_reduction(block, terms[0]);
-  const std::vector<LoopRef> first = sch.get_loops(init);
-  unroll_and_vectorize(sch, row, wide[2]);
-  auto outer = [&](const std::vector<LoopRef>& all) {
-    return row.var ? all[all.size() - 2] : LoopRef{};
-  };
-  unroll_and_vectorize(sch, outer(stored), stored.back());
-  unroll_and_vectorize(sch, outer(first), first.back());
-  if (nest.results > kParallelWork / nest.terms) {
-    const bool panels = ceil_div(extent, columns * kPanel) >= kPieces;
-    sch.parallel(leading ? order[0] : panels || !high.var ? wide[0] : high);
-  }
+  if (column + 1 == results) sch.vectorize(stored.back());
+  else
+    for (std::size_t i = results; i < stored.size(); ++i) sch.unroll(stored[i]);
+  if (nest.results > kHostParallelWork / nest.terms) sch.parallel(order[0]);
 }
 
 bool schedule_nest(Schedule& sch, BlockRef block, const TargetInfo& machine, const Sizes& sizes,
                    std::vector<std::string>* applied) {
+  attempt([&] { cut_into_digits(sch, block); });
   const Nest nest = read_nest(sch, block, sizes);
   const std::string name = nest.node->name;
-  std::vector<Way> ways{way_of(nest, machine)};
-  if (ways[0] == Way::product && nest.spatial.back().every) ways.push_back(Way::tile);
-  if (ways[0] == Way::none) return false;
   std::string refused;
-  for (const Way way : ways) {
+  for (const Way way : ways_of(nest, machine)) {
     const Schedule before = sch;
     const std::string_view word = kWords[static_cast<std::size_t>(way)];
     std::string why;
@@ -233,7 +253,8 @@ bool schedule_nest(Schedule& sch, BlockRef block, const TargetInfo& machine, con
           const Nest now = read_nest(sch, block, sizes);
           if (way == Way::map) schedule_map(sch, now, machine);
           else if (way == Way::rows) schedule_rows(sch, now, machine);
-          else schedule_tile(sch, now, machine, way == Way::product);
+          else if (way == Way::tile) schedule_tile(sch, now, machine);
+          else schedule_host_product(sch, now, *match_host_product(now, machine));
         },
         &why);
     if (done) {
@@ -243,6 +264,7 @@ bool schedule_nest(Schedule& sch, BlockRef block, const TargetInfo& machine, con
     sch = before;
     refused += cat("; ", word, " was refused: ", why);
   }
+  if (!refused.empty()) applied->push_back(cat(name, ": none", refused));
   return false;
 }
 
@@ -277,12 +299,15 @@ PrimFunc schedule_for_host(const PrimFunc& f, const TargetInfo& machine) {
   const Sizes sizes = sizes_of(f);
   std::vector<std::string> applied;
   const BlockRef root = sch.get_block(as<BlockRealizeNode>(f->body)->block->name);
+  const bool joined = join_maps(sch, root);
   const std::vector<BlockRef> blocks = sch.get_child_blocks(root);
-  const bool reduces = std::any_of(blocks.begin(), blocks.end(), [&](BlockRef b) {
-    return !read_nest(sch, b, sizes).reduction.empty();
+  const bool scheduled = std::any_of(blocks.begin(), blocks.end(), [&](BlockRef b) {
+    const Nest nest = read_nest(sch, b, sizes);
+    return !nest.reduction.empty() || calls_functions(nest.node);
   });
-  if (!reduces) return f;
-  for (const BlockRef& b : blocks) schedule_nest(sch, b, machine, sizes, &applied);
+  if (joined) applied.push_back("stages of maps were joined");
+  if (scheduled)
+    for (const BlockRef& b : blocks) schedule_nest(sch, b, machine, sizes, &applied);
   if (applied.empty()) return f;
   auto out = edit(sch.func());
   out->attrs = with_annotation(out->attrs, kAppliedRules, join(applied, "; "));

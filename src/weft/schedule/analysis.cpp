@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "weft/base/hash.h"
 #include "weft/base/text.h"
 #include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/schedule/counted_box.h"
 #include "weft/schedule/rebind.h"
+#include "weft/schedule/spans.h"
 
 namespace weft::schedule {
 namespace {
@@ -48,124 +48,6 @@ std::string other_writer(const std::vector<Leaf>& scope, const BlockNode* block)
     }
   }
   return {};
-}
-
-/// The product of a fused mark's digits; a predicate may have narrowed the mark's own extent, or
-/// given it one that exceeds this.
-Expr full_extent(const arith::IterMark& mark, const arith::Analyzer& analyzer) {
-  Expr full = make_const(1, mark.extent->dtype);
-  for (const arith::IterSplit& part : mark.source->splits) full = full * part.extent;
-  return analyzer.simplify(full);
-}
-
-bool is_narrowed(const arith::IterMark& mark, const arith::Analyzer& analyzer) {
-  return !mark.var && !analyzer.prove_equal(full_extent(mark, analyzer), mark.extent);
-}
-
-bool is_whole(const arith::IterSplit& split) {
-  return is_const_int_value(split.lower_factor, 1) && same_expr(split.extent, split.mark->extent);
-}
-
-/// At least as many values as a split takes; constant where that is possible.
-Expr upper_width(const arith::IterSplit& split, const arith::Analyzer& analyzer) {
-  if (!is_narrowed(*split.mark, analyzer)) return split.extent;
-  return is_whole(split) && is_const_int(split.extent) ? split.extent
-                                                       : full_extent(*split.mark, analyzer);
-}
-
-/// Marks among the splits that a predicate has narrowed.
-void count_narrowed(const arith::IterSum& sum, const arith::Analyzer& analyzer,
-                    std::unordered_set<const void*>& out) {
-  for (const arith::IterSplit& split : sum.splits) {
-    if (split.mark->var) continue;
-    if (is_narrowed(*split.mark, analyzer)) out.insert(split.mark.get());
-    count_narrowed(*split.mark->source, analyzer, out);
-  }
-}
-
-bool is_true(const Expr& e) { return is_const_int_value(e, 1); }
-
-arith::IterMapResult detect(const std::vector<Range>& region,
-                            const std::vector<const ForNode*>& loops, const Expr& predicate,
-                            arith::MapLevel level, const arith::Analyzer& analyzer) {
-  Exprs mins;
-  for (const Range& r : region) mins.push_back(r.min);
-  return arith::detect_iter_map(mins, as_iters(loops), predicate, level, analyzer);
-}
-
-/// The terms of a predicate that matter to a region: those on loops that do not occur in it only
-/// have to be satisfiable. False when that is not provable.
-bool relevant_conditions(const std::vector<Range>& region, const std::vector<const ForNode*>& loops,
-                         const Expr& predicate, const arith::Analyzer& analyzer,
-                         std::vector<Expr>& out) {
-  if (!predicate) return true;
-  for (const Expr& part : conjuncts(predicate)) {
-    if (analyzer.prove(part)) continue;
-    bool shared = false;
-    VarMap first;
-    for (const ForNode* loop : loops) {
-      if (!uses_var(part, loop->var.get())) continue;
-      first[loop->var.get()] = loop->min;
-      for (const Range& r : region) shared |= uses_var(r.min, loop->var.get());
-    }
-    if (shared || first.empty()) {
-      out.push_back(part);
-    } else if (!analyzer.prove(substitute(part, first))) {
-      return false;
-    }
-  }
-  return true;
-}
-
-std::optional<std::vector<Span>> digit_spans(const std::vector<Range>& region,
-                                             const std::vector<const ForNode*>& loops,
-                                             const std::vector<Expr>& conditions,
-                                             const arith::Analyzer& analyzer) {
-  Expr condition = make_bool(true);
-  for (const Expr& part : conditions) condition = both(condition, part);
-  auto map = detect(region, loops, condition, arith::MapLevel::none, analyzer);
-  if (!map.ok()) return std::nullopt;
-  std::vector<Span> out;
-  std::unordered_set<const void*> narrowed;
-  for (std::size_t i = 0; i < region.size(); ++i) {
-    const auto& sum = map.indices[i];
-    count_narrowed(sum, analyzer, narrowed);
-    Span span{sum.base, {region[i].extent}};
-    // From the finest digit upward: no step may leap over what is covered so far.
-    for (std::size_t k = sum.splits.size(); k-- > 0;) {
-      const arith::IterSplit& split = sum.splits[k];
-      if (!analyzer.prove(ge(split.scale, make_const(1, split.scale->dtype)))) return std::nullopt;
-      for (const Expr& width : span.widths) {
-        if (!analyzer.prove(le(split.scale, width))) return std::nullopt;
-      }
-      std::vector<Expr> extents = {split.extent};
-      if (is_narrowed(*split.mark, analyzer)) {
-        if (!is_whole(split)) return std::nullopt;
-        extents.push_back(full_extent(*split.mark, analyzer));
-      }
-      std::vector<Expr> widths;
-      for (const Expr& width : span.widths) {
-        for (const Expr& extent : extents)
-          widths.push_back(analyzer.simplify(width + (extent - 1) * split.scale));
-      }
-      span.widths = std::move(widths);
-    }
-    out.push_back(std::move(span));
-  }
-  // Every condition must have shown up as a narrowed index; otherwise it hides instances we cannot
-  // place.
-  if (narrowed.size() < conditions.size()) return std::nullopt;
-  return out;
-}
-
-std::optional<std::vector<Span>> exact_spans(const std::vector<Range>& region,
-                                             const std::vector<const ForNode*>& loops,
-                                             const Expr& predicate,
-                                             const arith::Analyzer& analyzer) {
-  std::vector<Expr> conditions;
-  if (!relevant_conditions(region, loops, predicate, analyzer, conditions)) return std::nullopt;
-  auto out = digit_spans(region, loops, conditions, analyzer);
-  return out || conditions.empty() ? out : counted_box(region, loops, conditions, analyzer);
 }
 
 std::vector<const ForNode*> without(std::vector<const ForNode*> loops, const VarMap& gone) {
@@ -213,11 +95,6 @@ bool bind_running(arith::Analyzer& analyzer, const std::vector<const ForNode*>& 
   return true;
 }
 
-bool mentions(const Expr& e, const std::vector<const ForNode*>& loops) {
-  return std::any_of(loops.begin(), loops.end(),
-                     [&](const ForNode* loop) { return uses_var(e, loop->var.get()); });
-}
-
 /// The parts of a predicate that are not settled once `given` holds: those without any of `own`
 /// loops are the same for all iterations of these, and `given` may imply them.
 Expr unsettled(const Expr& predicate, const std::vector<const ForNode*>& own, const Expr& given,
@@ -249,41 +126,92 @@ Expr beyond_edges(const Expr& predicate, const std::vector<Range>& region, const
   return out;
 }
 
-/// Whether, wherever the loops around both stand, `write` of `writer` covers `read` of `reader`.
-bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reader,
-                const BufferRegion& read) {
-  std::size_t common = 0;
-  while (common < writer.loops.size() && common < reader.loops.size() &&
-         writer.loops[common] == reader.loops[common]) {
-    ++common;
-  }
-  const auto offset = static_cast<std::ptrdiff_t>(common);
-  const std::vector<const ForNode*> shared(reader.loops.begin(), reader.loops.begin() + offset);
-  if (!is_finished_under(writer, shared)) return false;
-  const std::vector<const ForNode*> own(writer.loops.begin() + offset, writer.loops.end());
+/// What a writer makes while the loops around it and its reader stand.
+struct Made {
+  std::vector<Range> region;          // of one instance
+  std::vector<const ForNode*> loops;  // that move it
+  Expr when = make_bool(true);        // the instances that run
+};
+
+/// With the first `common` loops of the writer standing. False where it may make nothing, or has
+/// not finished.
+bool made_by(const Leaf& writer, const BufferRegion& write, std::size_t common,
+             arith::Analyzer& analyzer, Made& out) {
+  const auto offset = writer.loops.begin() + static_cast<std::ptrdiff_t>(common);
+  if (!is_finished_under(writer, {writer.loops.begin(), offset})) return false;
+  const std::vector<const ForNode*> own(offset, writer.loops.end());
   const VarMap first_of = standing(own, writer.realize->predicate);
-  std::vector<const ForNode*> written, reduced;
+  std::vector<const ForNode*> reduced;
   for (const ForNode* loop : without(own, first_of))
-    (is_reduction_only(writer, loop) ? reduced : written).push_back(loop);
-  const std::vector<const ForNode*> needed(reader.loops.begin() + offset, reader.loops.end());
-  arith::Analyzer analyzer;
-  bind_loops(analyzer, reader.loops);  // all of them: where the reader does not run, none is asked
-  if (!bind_running(analyzer, written, read.buffer)) return false;
-  Expr when = make_bool(true);
+    (is_reduction_only(writer, loop) ? reduced : out.loops).push_back(loop);
+  if (!bind_running(analyzer, out.loops, write.buffer)) return false;
   for (const Expr& part : conjuncts(substitute(writer.realize->predicate, first_of))) {
     if (!mentions(part, reduced)) {
-      when = both(when, part);
+      out.when = both(out.when, part);
       continue;
     }
     VarMap first;
     for (const ForNode* loop : reduced) first[loop->var.get()] = loop->min;
     const arith::Analyzer::Scope scope(analyzer);
     bind_loops(analyzer, reduced);
-    if (mentions(part, written) || !analyzer.prove(substitute(part, first))) return false;
+    if (mentions(part, out.loops) || !analyzer.prove(substitute(part, first))) return false;
   }
+  out.region = bound_region(write, writer.realize);
+  for (Range& r : out.region) r = substitute(r, first_of);
+  return true;
+}
+
+/// Exactly what is made where `runs` holds, if that is a provable box; else of what lies within the
+/// buffer.
+std::optional<std::vector<Span>> spans_of(const Made& made, const Buffer& buffer, const Expr& runs,
+                                          arith::Analyzer& analyzer) {
+  auto out = exact_spans(made.region, made.loops, unsettled(made.when, made.loops, runs, analyzer),
+                         analyzer);
+  if (out || is_true(made.when)) return out;
+  const Expr inner = beyond_edges(made.when, made.region, buffer, analyzer);
+  return exact_spans(made.region, made.loops, unsettled(inner, made.loops, runs, analyzer),
+                     analyzer);
+}
+
+/// Whether a span covers the whole axis of `buffer`.
+bool is_whole_axis(const Span& span, const Expr& extent, const arith::Analyzer& analyzer) {
+  return analyzer.prove(le(span.base, make_zero(span.base->dtype))) &&
+         std::all_of(span.widths.begin(), span.widths.end(), [&](const Expr& width) {
+           return analyzer.prove(ge(span.base + width, extent));
+         });
+}
+
+/// Whether the nest, once it is through, has made the whole buffer, whoever reads it.
+bool makes_whole(const Leaf& writer, const BufferRegion& write) {
+  arith::Analyzer analyzer;
+  Made made;
+  if (!made_by(writer, write, 0, analyzer, made)) return false;
+  const auto have = spans_of(made, write.buffer, make_bool(true), analyzer);
+  if (!have) return false;
+  for (std::size_t d = 0; d < have->size(); ++d) {
+    if (!is_whole_axis((*have)[d], write.buffer->shape[d], analyzer)) return false;
+  }
+  return true;
+}
+
+/// The loops around both.
+std::size_t common_loops(const Leaf& a, const Leaf& b) {
+  std::size_t out = 0;
+  while (out < a.loops.size() && out < b.loops.size() && a.loops[out] == b.loops[out]) ++out;
+  return out;
+}
+
+/// Whether, wherever the loops around both stand, `write` of `writer` covers `read` of `reader`.
+bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reader,
+                const BufferRegion& read) {
+  const auto offset = static_cast<std::ptrdiff_t>(common_loops(writer, reader));
+  const std::vector<const ForNode*> shared(reader.loops.begin(), reader.loops.begin() + offset);
+  const std::vector<const ForNode*> needed(reader.loops.begin() + offset, reader.loops.end());
+  arith::Analyzer analyzer;
+  bind_loops(analyzer, reader.loops);  // all of them: where the reader does not run, none is asked
+  Made made;
+  if (!made_by(writer, write, shared.size(), analyzer, made)) return false;
   const Expr& runs = reader.realize->predicate;
-  auto made = bound_region(write, writer.realize);
-  for (Range& r : made) r = substitute(r, first_of);
   const auto region = bound_region(read, reader.realize);
   const auto by_counting = [&] {
     // A condition on loops that the region does not name is let go: more is read then.
@@ -297,13 +225,10 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
     for (const Expr& part : conjuncts(runs)) {
       if (!mentions(part, silent)) least = both(least, part);
     }
-    return counted_cover({made, written, when}, {region, needed, least}, shared, read.buffer);
+    return counted_cover({made.region, made.loops, made.when}, {region, needed, least}, shared,
+                         read.buffer);
   };
-  auto have = exact_spans(made, written, unsettled(when, written, runs, analyzer), analyzer);
-  if (!have && !is_true(when)) {  // what is written within the buffer, then
-    const Expr inner = beyond_edges(when, made, read.buffer, analyzer);
-    have = exact_spans(made, written, unsettled(inner, written, runs, analyzer), analyzer);
-  }
+  const auto have = spans_of(made, read.buffer, runs, analyzer);
   if (!have) return by_counting();
   const auto want = relax(region, needed, runs, analyzer);
   std::optional<std::vector<Span>> tight;
@@ -312,11 +237,8 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
   for (std::size_t d = 0; d < want.size(); ++d) {
     const Expr& base = (*have)[d].base;
     const auto& widths = (*have)[d].widths;
-    const bool whole = analyzer.prove(le(base, make_zero(base->dtype))) &&
-                       std::all_of(widths.begin(), widths.end(), [&](const Expr& width) {
-                         return analyzer.prove(ge(base + width, read.buffer->shape[d]));
-                       });
-    if (whole) continue;  // wherever the read lies
+    if (is_whole_axis((*have)[d], read.buffer->shape[d], analyzer))
+      continue;  // wherever the read lies
     if (!want[d].min || !want[d].extent) return by_counting();
     if (!analyzer.prove(le(base, want[d].min)) && !analyzer.prove(le(base, make_zero(base->dtype))))
       return by_counting();
@@ -387,12 +309,20 @@ std::vector<IterVar> as_iters(const std::vector<const ForNode*>& loops) {
   return out;
 }
 
-std::string why_not_affine(const Leaf& leaf, const arith::Analyzer& analyzer) {
+std::string why_not_affine(const Leaf& leaf, const arith::Analyzer& analyzer, Facts* facts) {
   if (leaf.loops.empty()) return {};
-  auto map = arith::detect_iter_map(leaf.realize->iter_values, as_iters(leaf.loops),
-                                    leaf.realize->predicate, arith::MapLevel::surjective, analyzer);
-  if (!map.ok()) return map.error;
-  return {};
+  const auto why = [&](const arith::Analyzer& outer) {
+    return arith::detect_iter_map(leaf.realize->iter_values, as_iters(leaf.loops),
+                                  leaf.realize->predicate, arith::MapLevel::surjective, outer)
+        .error;
+  };
+  // Whatever is around the nest, if its own loops are enough to see it.
+  const bool always = facts && recall(facts, {&leaf}, {}, [&] {
+                        arith::Analyzer own;
+                        bind_loops(own, leaf.loops);
+                        return why(own).empty();
+                      });
+  return always ? std::string() : why(analyzer);
 }
 
 bool covers_domain(const Leaf& leaf, const arith::Analyzer& analyzer) {
@@ -429,10 +359,10 @@ std::string why_not_complete(const std::vector<Leaf>& scope, const BlockNode* bl
 }
 
 std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf,
-                              const arith::Analyzer& analyzer) {
+                              const arith::Analyzer& analyzer, Facts* facts) {
   const BlockNode* block = leaf.block();
   if (!block->init) return "it has no init";
-  if (auto why = why_not_affine(leaf, analyzer); !why.empty())
+  if (auto why = why_not_affine(leaf, analyzer, facts); !why.empty())
     return cat("its bindings are not affine: ", why);
   for (const IterVar& iter : block->iters) {
     if (iter.kind != IterKind::spatial && iter.kind != IterKind::reduce) {
@@ -526,45 +456,6 @@ std::vector<Range> bound_region(const BufferRegion& region, const BlockRealizeNo
   return out;
 }
 
-std::vector<Range> relax(const std::vector<Range>& region, const std::vector<const ForNode*>& loops,
-                         const Expr& predicate, const arith::Analyzer& analyzer) {
-  if (loops.empty()) return region;
-  if (predicate && !is_true(predicate)) {
-    auto map = detect(region, loops, predicate, arith::MapLevel::none, analyzer);
-    std::vector<Range> out;
-    for (std::size_t i = 0; i < map.indices.size(); ++i) {
-      Expr width = region[i].extent;
-      for (const arith::IterSplit& split : map.indices[i].splits) {
-        std::int64_t scale = 0;
-        if (!is_const_int(split.scale, &scale) || scale <= 0) break;
-        width = width + (upper_width(split, analyzer) - 1) * scale;
-        if (&split == &map.indices[i].splits.back())
-          out.push_back({map.indices[i].base, analyzer.simplify(width)});
-      }
-      if (map.indices[i].splits.empty()) out.push_back({map.indices[i].base, region[i].extent});
-    }
-    if (map.ok() && out.size() == region.size()) return out;
-  }
-  arith::DomainMap domain;
-  for (const ForNode* loop : loops) domain[loop->var.get()] = Range{loop->min, loop->extent};
-  return arith::relax_region(region, domain, analyzer);
-}
-
-std::optional<std::vector<Range>> relax_exact(const std::vector<Range>& region,
-                                              const std::vector<const ForNode*>& loops,
-                                              const Expr& predicate,
-                                              const arith::Analyzer& analyzer) {
-  auto spans = exact_spans(region, loops, predicate, analyzer);
-  if (!spans) return std::nullopt;
-  std::vector<Range> out;
-  for (Span& span : *spans) {
-    Expr width = span.widths[0];
-    for (std::size_t i = 1; i < span.widths.size(); ++i) width = min(width, span.widths[i]);
-    out.push_back({span.base, analyzer.simplify(width)});
-  }
-  return out;
-}
-
 std::vector<Range> clip(std::vector<Range> region, const Buffer& buffer,
                         const arith::Analyzer& analyzer) {
   for (std::size_t i = 0; i < region.size(); ++i) {
@@ -588,56 +479,32 @@ std::vector<const ForNode*> loops_below(const Leaf& leaf, const ForNode* loop) {
 
 namespace {
 
-constexpr std::size_t kMostFacts = 4096;
+Stmt outermost(const Leaf& leaf) {
+  return leaf.loops.empty() ? Stmt(leaf.realize) : Stmt(leaf.loops.front());
+}
 
-Facts::Key key_of(const Leaf& writer, const BufferRegion& write, const Leaf& reader,
-                  const BufferRegion& read) {
-  Facts::Key key;
-  for (const Leaf* leaf : {&writer, &reader}) {
-    key.parts.push_back(leaf->realize);
-    key.stmts.emplace_back(leaf->realize);
-    for (const ForNode* loop : leaf->loops) {
-      for (const void* part :
-           {static_cast<const void*>(loop->var.get()), static_cast<const void*>(loop->min.get()),
-            static_cast<const void*>(loop->extent.get())})
-        key.parts.push_back(part);
-      key.exprs.push_back(loop->var);
-      key.exprs.push_back(loop->min);
-      key.exprs.push_back(loop->extent);
-    }
-    key.parts.push_back(nullptr);
+bool covers_remembered(const Leaf& writer, const BufferRegion& write, const Leaf& reader,
+                       const BufferRegion& read, Facts* facts) {
+  const bool apart = common_loops(writer, reader) == 0;
+  // Most nests are as they were when the last step asked.
+  Facts::Owners nests;
+  Facts::Key untouched;
+  if (facts) {
+    nests.stmts = {outermost(writer), outermost(reader)};
+    untouched = {nests.stmts[0].get(), writer.realize, &write,
+                 nests.stmts[1].get(), reader.realize, &read};
+    if (facts->find(untouched)) return true;
   }
-  key.parts.push_back(&write);  // inside the blocks that the realizes keep
-  key.parts.push_back(&read);
-  return key;
+  // A nest that makes the whole buffer covers all that other nests read of it.
+  const bool covered =
+      (apart && recall(facts, {&writer}, {&write}, [&] { return makes_whole(writer, write); })) ||
+      recall(facts, {&writer, &reader}, {&write, &read},
+             [&] { return is_covered(writer, write, reader, read); });
+  if (facts && covered) facts->insert(std::move(untouched), std::move(nests), true);
+  return covered;
 }
 
 }  // namespace
-
-std::uint64_t Facts::Key::hash() const {
-  std::uint64_t h = parts.size();
-  for (const void* p : parts) h = hash_combine(h, reinterpret_cast<std::uintptr_t>(p));
-  return h;
-}
-
-std::optional<bool> Facts::find(const Key& key) const {
-  std::lock_guard lock(mutex_);
-  auto found = entries_.find(key.hash());
-  if (found == entries_.end()) return std::nullopt;
-  for (const Entry& e : found->second) {
-    if (e.key.parts == key.parts) return e.value;
-  }
-  return std::nullopt;
-}
-
-void Facts::insert(Key key, bool value) {
-  std::lock_guard lock(mutex_);
-  if (count_++ >= kMostFacts) {
-    entries_.clear();
-    count_ = 1;
-  }
-  entries_[key.hash()].push_back({std::move(key), value});
-}
 
 std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer, Facts* facts) {
   const Leaf& reader = scope[consumer];
@@ -650,14 +517,7 @@ std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer
           std::find_if(writer.block()->writes.begin(), writer.block()->writes.end(),
                        [&](const BufferRegion& w) { return w.buffer == read.buffer; });
       if (write == writer.block()->writes.end()) continue;
-      Facts::Key key;
-      std::optional<bool> known;
-      if (facts) {
-        key = key_of(writer, *write, reader, read);
-        known = facts->find(key);
-      }
-      covered = known ? *known : is_covered(writer, *write, reader, read);
-      if (facts && !known) facts->insert(std::move(key), covered);
+      covered = covers_remembered(writer, *write, reader, read, facts);
       culprit = covered ? "" : writer.block()->name;
       if (covered) break;
     }

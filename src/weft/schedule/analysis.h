@@ -4,42 +4,17 @@
 // cover, stage pipelines. Computed from the tree on demand; the judge of index facts is weft/arith.
 
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "weft/arith/analyzer.h"
 #include "weft/arith/iter_map.h"
+#include "weft/schedule/facts.h"
 #include "weft/schedule/state.h"
 
 namespace weft::schedule {
-
-/// Remembered answers about pairs of nests. A key is the nodes that an answer depends on: a step
-/// that leaves them alone leaves the answer true, whatever it did around them.
-class Facts {
- public:
-  struct Key {
-    std::vector<const void*> parts;
-    std::vector<ir::Stmt> stmts;  // keep what parts point at alive
-    ir::Exprs exprs;
-    std::uint64_t hash() const;
-  };
-  /// Null when nothing is known.
-  std::optional<bool> find(const Key& key) const;
-  void insert(Key key, bool value);
-
- private:
-  struct Entry {
-    Key key;
-    bool value;
-  };
-  mutable std::mutex mutex_;  // copies of a schedule share their facts
-  std::unordered_map<std::uint64_t, std::vector<Entry>> entries_;
-  std::size_t count_ = 0;
-};
 
 /// Tells the analyzer the ranges of every loop and iterator on the path (target included).
 void bind_path(arith::Analyzer& analyzer, const Path& path);
@@ -54,7 +29,8 @@ std::vector<ir::IterVar> as_iters(const std::vector<const ir::ForNode*>& loops);
 
 /// Empty when the bindings of the leaf are affine in its loops, each a digit of its own; else why
 /// not.
-std::string why_not_affine(const Leaf& leaf, const arith::Analyzer& analyzer);
+std::string why_not_affine(const Leaf& leaf, const arith::Analyzer& analyzer,
+                           Facts* facts = nullptr);
 /// Whether the instances that run are exactly the iterators' domains (so the predicate hides
 /// nothing).
 bool covers_domain(const Leaf& leaf, const arith::Analyzer& analyzer);
@@ -62,7 +38,7 @@ bool covers_domain(const Leaf& leaf, const arith::Analyzer& analyzer);
 /// Empty when the block is complete (reduction) among `scope`, the blocks of its scope or subtree.
 std::string why_not_complete(const std::vector<Leaf>& scope, const ir::BlockNode* block);
 std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf,
-                              const arith::Analyzer& analyzer);
+                              const arith::Analyzer& analyzer, Facts* facts = nullptr);
 /// Loops, with their first values, that stand there whenever the predicate holds: those of one
 /// iteration, and those of which a condition allows no other (a tile larger than what it tiles).
 ir::VarMap standing(const std::vector<const ir::ForNode*>& loops, const ir::Expr& predicate);

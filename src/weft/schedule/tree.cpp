@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/schedule/tree.h"
 
+#include <algorithm>
+
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 
@@ -34,19 +36,20 @@ bool any_child(const Stmt& s, F&& f) {
   }
 }
 
+/// Notes the statements on the way once the target is found, it first.
 template <typename Match>
 bool search(const Stmt& s, const Match& match, std::vector<Stmt>& nodes) {
+  if (!match(s) && !any_child(s, [&](const Stmt& child) { return search(child, match, nodes); }))
+    return false;
   nodes.push_back(s);
-  if (match(s)) return true;
-  if (any_child(s, [&](const Stmt& child) { return search(child, match, nodes); })) return true;
-  nodes.pop_back();
-  return false;
+  return true;
 }
 
 template <typename Match>
 std::optional<Path> find_in(const Stmt& body, const Match& match) {
   Path path;
   if (!search(body, match, path.nodes)) return std::nullopt;
+  std::reverse(path.nodes.begin(), path.nodes.end());
   return path;
 }
 

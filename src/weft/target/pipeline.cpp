@@ -98,7 +98,8 @@ pass::Pipeline standard_pipeline(TargetInfo info, const LoweringOptions& options
   add("simplify", pass::simplify);
   if (options.vector_lanes > 0) {
     add("vectorize_loops", [options](const PrimFunc& f) {
-      return pass::vectorize_loops(f, options.vector_lanes, options.vector_bytes);
+      return pass::vectorize_loops(f, options.vector_lanes, options.vector_bytes,
+                                   options.masked_loads);
     });
   } else {
     add("keep_vector_loops", pass::keep_vector_loops);

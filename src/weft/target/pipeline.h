@@ -16,6 +16,7 @@ namespace weft {
 struct LoweringOptions {
   int vector_lanes = 0;       // 0: vectorized loops stay loops for the compiler behind
   int vector_bytes = 0;       // of one vector at most; 0: only lanes count
+  bool masked_loads = false;  // vectors may load some of their lanes
   bool narrow = true;         // int32 indices where proven
   bool transposes = false;    // the target has transpose_rows
   bool hoist_guards = false;  // loops run one after the other: whole tiles apart from cut ones

@@ -33,20 +33,26 @@ bool has_rules(std::string_view target_text) {
   return find_backend(target.name).info(target).axis("threadIdx.x") != nullptr;
 }
 
-std::unique_ptr<schedule::Schedule> open_schedule(const ir::PrimFunc& f,
-                                                  std::string_view target_text,
-                                                  rules::Choices& choices) {
-  const Target target = Target::parse(target_text);
-  const Backend& backend = find_backend(target.name);
-  if (const auto* own = dynamic_cast<const OpenSchedules*>(&backend))
-    return own->open_schedule(
-        f, target, [&](const std::string& name, const std::vector<std::int64_t>& options) {
+OpenSchedule::OpenSchedule(ir::PrimFunc f, std::string_view target)
+    : func_(std::move(f)), target_(Target::parse(target)) {
+  const Backend& backend = find_backend(target_.name);
+  own_ = dynamic_cast<const OpenSchedules*>(&backend);
+  if (own_) return;
+  auto info = std::make_shared<const TargetInfo>(backend.info(target_));
+  if (info->axis("threadIdx.x") && rules::is_unscheduled(func_))
+    start_ = std::make_unique<const rules::GridStart>(func_, std::move(info));
+}
+
+OpenSchedule::~OpenSchedule() = default;
+
+std::unique_ptr<schedule::Schedule> OpenSchedule::made(rules::Choices& choices) const {
+  if (own_)
+    return own_->open_schedule(
+        func_, target_, [&](const std::string& name, const std::vector<std::int64_t>& options) {
           return choices.number(name, options);
         });
-  auto info = std::make_shared<const TargetInfo>(backend.info(target));
-  if (!info->axis("threadIdx.x") || !rules::is_unscheduled(f)) return nullptr;
-  return std::make_unique<schedule::Schedule>(
-      rules::grid_schedule(f, std::move(info), &choices).schedule);
+  if (!start_) return nullptr;
+  return std::make_unique<schedule::Schedule>(rules::grid_schedule(*start_, &choices).schedule);
 }
 
 namespace {

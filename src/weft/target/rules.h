@@ -15,13 +15,30 @@
 
 namespace weft {
 
+class OpenSchedules;
+namespace rules {
+struct GridStart;
+}
+
 /// Whether programs without a schedule get one from rules on this target.
 bool has_rules(std::string_view target);
-/// The default schedule of a function, its decisions taken by `choices`, as steps; null where the
-/// target leaves none open, or the function is scheduled. Throws Error(schedule, …) where answers
-/// lead to a refused step.
-std::unique_ptr<schedule::Schedule> open_schedule(const ir::PrimFunc& f, std::string_view target,
-                                                  rules::Choices& choices);
+/// The default schedule of a function with its decisions open. What does not depend on them is done
+/// once, for as many schedules as are wanted.
+class OpenSchedule {
+ public:
+  OpenSchedule(ir::PrimFunc f, std::string_view target);
+  ~OpenSchedule();
+  /// As steps; null where the target leaves no decision open, or the function is scheduled. Throws
+  /// Error(schedule, …) where answers lead to a refused step.
+  std::unique_ptr<schedule::Schedule> made(rules::Choices& choices) const;
+  const ir::PrimFunc& func() const { return func_; }
+
+ private:
+  ir::PrimFunc func_;
+  Target target_;
+  const OpenSchedules* own_;  // of a back end without groups of threads
+  std::unique_ptr<const rules::GridStart> start_;
+};
 /// How long a scheduled function is expected to run on a target, in seconds. `measured`: limits of
 /// the device beside those of the target's table (DeviceInfo.limits).
 double expected_seconds(const ir::PrimFunc& f, std::string_view target,

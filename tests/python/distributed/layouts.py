@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run by a launcher: every collective on views (turned round, stepped, repeated, permuted, cut out of the middle), numbers, arrays without elements, truth values
-and floats of 8 bits beside NumPy; handles that nobody waits for, or waits for twice. Argument: device."""
+and floats of 8 bits beside NumPy; handles that nobody waits for, or waits for twice. Arguments: device ["sizes": one type of each kind and size]."""
 
 import gc
 import sys
@@ -19,6 +19,8 @@ WORLD = dist.group.job().world
 GLOO = n > 1 and (WORLD.transport(device) or WORLD.host).name == "gloo"
 NARROW = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 TYPES = ("bool", "int8", "uint16", "int32", "uint64", *NARROW, "float32", "float64", "complex64")
+if "sizes" in sys.argv:
+    TYPES = ("bool", "bfloat16", "float8_e5m2", "int32", "uint64", "complex64")
 compared = 0
 
 

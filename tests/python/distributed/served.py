@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run by a launcher: runs the programs that a test names over a socket (Jobs in launchers.py), one after the other, in one job. Argument: the socket."""
+"""Run by a launcher: runs the programs that tests name over a socket of each rank (Jobs in launchers.py), one after the other, in one job. Arguments: the job's
+folder, and a file that is locked as long as there are tests.
+"""
 
+import fcntl
 import gc
 import json
 import os
@@ -10,16 +13,40 @@ import sys
 
 from weft import distributed as dist
 
-asked = socket.socket(socket.AF_UNIX)
-asked.connect(sys.argv[1])
+folder, users = sys.argv[1:]
 dist.init()
-asked.sendall(f"{dist.rank()}\n".encode())
+rank = dist.rank()
 dist.shutdown()
-for line in asked.makefile():
-    told = json.loads(line)
-    sys.argv = told["command"]
+
+
+def commands():
+    """(command, the connection that waits for its end), until the last test has ended."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"{folder}/binding.{rank}")
+    listener.listen()
+    os.rename(f"{folder}/binding.{rank}", f"{folder}/rank.{rank}")  # once it listens
+    listener.settimeout(5)
+    while True:
+        try:
+            peer = listener.accept()[0]
+        except TimeoutError:
+            with open(users) as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+            return
+        peer.settimeout(None)
+        command = json.loads(peer.makefile().readline())
+        if not command:
+            return
+        yield command, peer
+
+
+for command, peer in commands():
+    sys.argv = command
     sys.stdout.flush()
-    out = os.open(f"{told['output']}.{told['rank']}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    out = os.open(f"{folder}/output.{rank}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     kept = [os.dup(1), os.dup(2)]
     os.dup2(out, 1), os.dup2(out, 2), os.close(out)
     try:
@@ -35,4 +62,4 @@ for line in asked.makefile():
     os.dup2(kept[0], 1), os.dup2(kept[1], 2)
     for descriptor in kept:
         os.close(descriptor)
-    asked.sendall(b"done\n")
+    peer.sendall(b"done")

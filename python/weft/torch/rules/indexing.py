@@ -8,7 +8,7 @@ import math
 import weft
 
 from ... import _core
-from .common import Unsupported, array, as_type, numbers_too
+from .common import HALVES, Unsupported, array, as_type, numbers_too
 
 
 @array("embedding.default")
@@ -186,12 +186,21 @@ def _bags(index, offsets, padding_idx, include_last):
     return as_type(bag, "int64"), sizes, kept
 
 
-def _bag_weights(c, index, bag, sizes, kept, mode, per_sample):
-    """By what each row is multiplied."""
-    weight = as_type(kept, c.dtype)
+def _weighted(c, rows, bag, sizes, kept, mode, per_sample):
+    """The rows by what each bag makes of them; 16-bit floats in float32, as their sums."""
+    kind = "float32" if c.dtype in HALVES else c.dtype
+    weight = as_type(kept, kind)
     if mode == 1:
-        weight = weight / as_type(weft.maximum(_core._take(sizes, bag, 0), 1), c.dtype)
-    return weight if per_sample is None else weight * per_sample
+        weight = weight / as_type(weft.maximum(_core._take(sizes, bag, 0), 1), kind)
+    weight = weight if per_sample is None else weight * as_type(per_sample, kind)
+    return as_type(rows, kind) * weight.reshape((-1, 1))
+
+
+def _added_up(c, places, rows):
+    """The sum of the rows of each place."""
+    out = weft.zeros(c.shape, dtype=rows.dtype, device=rows.device)
+    _core._scatter(out, [places], rows, True)
+    return as_type(out, c.dtype)
 
 
 @array("_embedding_bag.default", "_embedding_bag_forward_only.default")
@@ -200,9 +209,7 @@ def _embedding_bag(c, weight, index, offsets, scale_grad_by_freq=False, mode=0, 
         raise Unsupported("the largest of each bag, sparse gradients, or no positions")
     bag, sizes, kept = _bags(index, offsets, padding_idx, include_last_offset)
     rows = _core._gather(weight, [as_type(index, "int64")])
-    rows = rows * _bag_weights(c, index, bag, sizes, kept, mode, per_sample).reshape((-1, 1))
-    out = weft.zeros(c.shape, dtype=c.dtype, device=weight.device)
-    _core._scatter(out, [bag], rows, True)
+    out = _added_up(c, bag, _weighted(c, rows, bag, sizes, kept, mode, per_sample))
     others = [bag, sizes, weft.zeros(c.shapes[3], dtype="int64", device=weight.device)]
     # torch leaves what its gradient does not need empty.
     shaped = [x if x.shape == s else None for x, s in zip(others, c.shapes[1:])]
@@ -215,8 +222,5 @@ def _embedding_bag_backward(c, g, index, offsets, bag, sizes, largest, count, sc
         raise Unsupported("the largest of each bag, sparse or scaled gradients, or no positions")
     include_last = offsets.shape[0] > g.shape[0]
     bag, sizes, kept = _bags(index, offsets, padding_idx, include_last)
-    rows = _core._take(g, bag, 0)
-    rows = rows * _bag_weights(c, index, bag, sizes, kept, mode, per_sample).reshape((-1, 1))
-    out = weft.zeros(c.shape, dtype=c.dtype, device=g.device)
-    _core._scatter(out, [as_type(index, "int64")], rows, True)
-    return out
+    rows = _weighted(c, _core._take(g, bag, 0), bag, sizes, kept, mode, per_sample)
+    return _added_up(c, as_type(index, "int64"), rows)

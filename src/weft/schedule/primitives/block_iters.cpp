@@ -187,7 +187,11 @@ Verdict TransformBlockLayout::transform(const State& s, Outcome<Result>& out) co
   for (MatchBuffer& m : changed->match_buffers) m.source = substitute(m.source, back);
   changed->body = substitute(old->body, back);
   if (old->init) changed->init = substitute(old->init, back);
-  Stmt body = block_realize(std::move(values), make_bool(true), changed);
+  // (group * 4 + digit) // 4 is the group: what reads it no longer moves with the digit.
+  const Stmt simple = arith::simplify(block_realize(values, make_bool(true), changed));
+  const auto* realized = as<BlockRealizeNode>(simple);
+  Stmt body = block_realize(std::move(values), make_bool(true),
+                            realized ? realized->block : Block(changed));
   for (std::size_t i = loops.size(); i-- > 0;)
     body = make_for(loops[i].first, make_zero(dtypes::int64), loops[i].second, std::move(body));
   out.mod = with_body(s.mod, path.func, replace(path, std::move(body), nest->top));

@@ -141,7 +141,8 @@ Verdict check_blocks(const Move& m) {
   arith::Analyzer analyzer;
   bind_path(analyzer, m.block);
   if (auto complete = why_not_complete(m.scope, block); !complete.empty()) {
-    if (auto reduction = why_not_reduction(m.scope, m.leaf(), analyzer); !reduction.empty()) {
+    if (auto reduction = why_not_reduction(m.scope, m.leaf(), analyzer, m.s.facts.get());
+        !reduction.empty()) {
       Refusal r = refuse(m.s, m.slug("block"),
                          cat(m.step, ": block ", m.name(), " is neither complete nor a reduction"),
                          m.leaf().realize);

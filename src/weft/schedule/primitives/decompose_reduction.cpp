@@ -54,7 +54,7 @@ Verdict check(const State& s, const Path& path, const Path& target, const Leaf& 
     const bool later = index_of(scope, other.block()) > index_of(scope, leaf.block());
     if (!adds || !later) others.push_back(other);
   }
-  if (auto why = why_not_reduction(others, leaf, analyzer); !why.empty()) {
+  if (auto why = why_not_reduction(others, leaf, analyzer, s.facts.get()); !why.empty()) {
     Refusal r = refuse(
         s, "schedule.decompose_reduction.block",
         cat("decompose_reduction: block ", name_of(leaf.block()), " is not a reduction: ", why),

@@ -105,19 +105,19 @@ Verdict check_iters(const State& s, const Kind& kind, const Path& path, const Le
 /// Why the block's instances are not independent under the loop.
 std::string why_dependent(const std::vector<Leaf>& under, std::size_t index,
                           const std::vector<const ForNode*>& around,
-                          const arith::Analyzer& analyzer) {
+                          const arith::Analyzer& analyzer, Facts* facts) {
   if (why_not_complete(under, under[index].block()).empty()) return {};
   if (updates_atomically(under[index].block()->body))
     return why_not_additions(under, under[index].block());
   // Bindings are affine in all loops together: (i_0 * 256 + i_1) // 80 is not in i_1 alone.
   Leaf leaf = under[index];
   leaf.loops.insert(leaf.loops.begin(), around.begin(), around.end());
-  std::string why = why_not_reduction(under, leaf, analyzer);
+  std::string why = why_not_reduction(under, leaf, analyzer, facts);
   if (why.empty()) return {};
   // The two halves of a decomposed reduction: each iteration starts its own accumulators.
   const bool half = is_update(leaf.block()) || why_not_complete({leaf}, leaf.block()).empty();
   if (!half) return why_not_complete({leaf}, leaf.block());
-  if (auto affine = why_not_affine(leaf, analyzer); !affine.empty())
+  if (auto affine = why_not_affine(leaf, analyzer, facts); !affine.empty())
     return cat("its bindings are not affine: ", affine);
   for (const BufferRegion& w : leaf.block()->writes) {
     std::vector<std::size_t> writers;
@@ -151,7 +151,7 @@ Verdict check_independent(const State& s, const Kind& kind, const Path& path) {
     bind_path(analyzer, path);
     bind_loops(analyzer, under[i].loops);
     const BlockNode* block = under[i].block();
-    if (auto why = why_dependent(under, i, around, analyzer); !why.empty()) {
+    if (auto why = why_dependent(under, i, around, analyzer, s.facts.get()); !why.empty()) {
       Refusal r =
           refuse(s, cat("schedule.", kind.step, ".dependent"),
                  cat(kind.step, " of ", name_of(loop), " needs independent iterations, but block ",

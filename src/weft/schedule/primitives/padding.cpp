@@ -185,6 +185,82 @@ const LoadNode* plain_load(const Expr& e) {
   return l;
 }
 
+/// Iterators of a block and by how much each becomes longer.
+struct Lengthened {
+  std::vector<IterVar> iters;  // with their new extents
+  Exprs growth;                // null: this one stays
+
+  bool any(IterKind kind) const {
+    for (std::size_t i = 0; i < iters.size(); ++i)
+      if (growth[i] && iters[i].kind == kind) return true;
+    return false;
+  }
+  /// The extent of an axis that is read or written at `index`, or null where it stays. False: the
+  /// index is no sum of the longer iterators times positive numbers, and others.
+  bool extent(const Expr& index, const Expr& now, const arith::Analyzer& analyzer,
+              Expr& out) const {
+    out = nullptr;
+    for (std::size_t i = 0; i < iters.size(); ++i) {
+      if (!growth[i] || !uses_var(index, iters[i].var.get())) continue;
+      if (index.get() == iters[i].var.get()) {
+        out = iters[i].dom.extent;
+        continue;
+      }
+      const auto linear = arith::detect_linear(index, {iters[i].var});
+      if (!linear || linear->coeffs[0] < 1) return false;
+      out = (out ? out : now) + growth[i] * make_const(linear->coeffs[0], now->dtype);
+    }
+    if (out) out = analyzer.simplify(out);
+    return true;
+  }
+};
+
+/// Loads of what joins the sum; absent where one lies in an index, or where zeros beyond an
+/// operand's end could stop the program.
+std::optional<std::vector<const LoadNode*>> loads_of(const Expr& value) {
+  std::vector<const LoadNode*> out;
+  bool plain = true;
+  for_each_expr(value, [&](const Expr& e) {
+    if (const auto* l = as<LoadNode>(e)) {
+      out.push_back(l);
+      for (const Expr& index : l->indices)
+        for_each_expr(index, [&](const Expr& x) { plain = plain && x->kind != ExprKind::load; });
+    }
+    const bool divides = e->kind == ExprKind::div || e->kind == ExprKind::mod ||
+                         e->kind == ExprKind::floordiv || e->kind == ExprKind::floormod;
+    if (divides && e->dtype.is_int())
+      for_each_expr(as<BinaryNode>(e)->b,
+                    [&](const Expr& x) { plain = plain && x->kind != ExprKind::load; });
+  });
+  if (!plain) return std::nullopt;
+  return out;
+}
+
+/// Whether a block is a sum, from 0, of products of loads at plain iterators, each with an axis of
+/// every longer reduction. `lacks`: an operand that has none, and the reduction.
+bool is_einsum(const BlockNode* block, const ReductionPattern& pattern, const Lengthened& longer,
+               std::pair<const LoadNode*, const VarNode*>& lacks) {
+  const auto* start = as<StoreNode>(block->init);
+  if (!start || pattern.reducer->result[0]->kind != ExprKind::add ||
+      !((start->value->kind == ExprKind::float_imm && as<FloatImmNode>(start->value)->value == 0) ||
+        is_const_int_value(start->value, 0)))
+    return false;
+  Exprs factors;
+  factors_of(pattern.rest[0], factors);
+  for (const Expr& e : factors) {
+    const LoadNode* l = plain_load(e);
+    if (!l) return false;
+    for (std::size_t i = 0; i < longer.iters.size(); ++i) {
+      const IterVar& iter = longer.iters[i];
+      if (longer.growth[i] && iter.kind == IterKind::reduce &&
+          std::none_of(l->indices.begin(), l->indices.end(),
+                       [&](const Expr& x) { return x.get() == iter.var.get(); }))
+        lacks = {l, iter.var.get()};
+    }
+  }
+  return true;
+}
+
 /// for v..: to[v] = from[v] over `to`; what lies beyond `from` counts 0 unless it is cropped.
 Stmt pad_copy(const Buffer& from, const Buffer& to, const std::string& name, bool crop,
               std::uint64_t& id) {
@@ -240,26 +316,14 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
                              " paddings were given"),
                    cat("one number of at least ", least, " for each iterator"));
   const auto pattern = match_reduction(old);
-  Exprs factors;
-  bool einsum =
-      pattern && pattern->updates.size() == 1 && pattern->reducer->result[0]->kind == ExprKind::add;
-  std::vector<const LoadNode*> operands;
-  const auto* start = einsum ? as<StoreNode>(old->init) : nullptr;
-  einsum =
-      einsum && start &&
-      ((start->value->kind == ExprKind::float_imm && as<FloatImmNode>(start->value)->value == 0) ||
-       is_const_int_value(start->value, 0));
-  if (einsum) {
-    factors_of(pattern->rest[0], factors);
-    for (const Expr& e : factors) {
-      operands.push_back(plain_load(e));
-      einsum = einsum && operands.back();
-    }
-    for (const Expr& e : pattern->updates[0]->indices) einsum = einsum && as<VarNode>(e);
-  }
-  if (!einsum)
-    return refusal("pattern", "it is not a sum, from 0, of products of loads at plain iterators",
-                   "C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]");
+  const bool one = pattern && pattern->updates.size() == 1;
+  const auto operands = one ? loads_of(pattern->rest[0]) : std::nullopt;
+  const auto no_pattern = [&](const char* what, const char* legal) {
+    return refusal("pattern", cat("it is not ", what), legal);
+  };
+  if (!operands)
+    return no_pattern("a reduction of one value that is read at its iterators",
+                      "C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]");
   std::string why;
   const auto nest = own_nest(path, why);
   if (!nest)
@@ -267,32 +331,32 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
                    "blocks whose iterators are the loops of a nest of their own; "
                    "pad before split, fuse and compute_at");
   arith::Analyzer analyzer;
-  std::vector<IterVar> iters = old->iters;
-  std::vector<bool> longer;
-  for (std::size_t i = 0; i < iters.size(); ++i) {
-    Expr& extent = iters[i].dom.extent;
+  Lengthened longer{old->iters, {}};
+  for (std::size_t i = 0; i < longer.iters.size(); ++i) {
+    Expr& extent = longer.iters[i].dom.extent;
     const Expr unit = make_const(padding[i], extent->dtype);
-    const Expr grown = analyzer.simplify(
-        multiples ? floordiv(extent + (padding[i] - 1), unit) * unit : extent + unit);
-    longer.push_back(!analyzer.prove_equal(grown, extent));
-    if (longer.back()) extent = grown;
+    const Expr now = analyzer.simplify(multiples ? floordiv(extent + (padding[i] - 1), unit) * unit
+                                                 : extent + unit);
+    const bool same = analyzer.prove_equal(now, extent);
+    longer.growth.push_back(same ? nullptr : analyzer.simplify(now - extent));
+    if (!same) extent = now;
   }
-  for (std::size_t i = 0; i < old->iters.size(); ++i) {
-    if (!longer[i] || old->iters[i].kind != IterKind::reduce) continue;
-    for (const LoadNode* l : operands) {
-      const bool uses = std::any_of(l->indices.begin(), l->indices.end(), [&](const Expr& e) {
-        return e.get() == old->iters[i].var.get();
-      });
-      if (!uses)
-        return refusal("operand",
-                       cat("\"", l->buffer->name, "\" has no axis of the reduction \"",
-                           old->iters[i].var->name, "\": 0 * inf would join the sum"),
-                       "paddings of reductions that index every operand");
-    }
+  if (longer.any(IterKind::reduce)) {
+    std::pair<const LoadNode*, const VarNode*> lacks{nullptr, nullptr};
+    if (!is_einsum(old, *pattern, longer, lacks))
+      return no_pattern("a sum, from 0, of products of loads at plain iterators",
+                        "C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]; any reduction where only "
+                        "results are lengthened");
+    if (lacks.first)
+      return refusal("operand",
+                     cat("\"", lacks.first->buffer->name, "\" has no axis of the reduction \"",
+                         lacks.second->name, "\": 0 * inf would join the sum"),
+                     "paddings of reductions that index every operand");
   }
   auto stmts = statements(path.scope()->block->body);
   const std::size_t top = top_statement(stmts, path);
-  const auto grown = [&](const Buffer& from, const Exprs& indices) {
+  // The longer buffer, null where it stays; false where an index does not tell how long.
+  const auto grown = [&](const Buffer& from, const Exprs& indices, Buffer& longest) {
     auto to = edit(from);
     to->name = cat(from->name, "_pad");
     to->strides.clear();
@@ -300,25 +364,35 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
     to->scope = "global";
     bool changed = false;
     for (std::size_t d = 0; d < indices.size(); ++d) {
-      for (std::size_t i = 0; i < iters.size(); ++i) {
-        if (iters[i].var.get() != indices[d].get() || !longer[i]) continue;
-        to->shape[d] = iters[i].dom.extent;
-        changed = true;
-      }
+      Expr extent;
+      if (!longer.extent(indices[d], from->shape[d], analyzer, extent)) return false;
+      if (extent) to->shape[d] = extent, changed = true;
     }
-    return changed ? Buffer(to) : nullptr;
+    longest = changed ? Buffer(to) : nullptr;
+    return true;
+  };
+  const auto no_index = [&](const Buffer& buffer) {
+    return refusal("index",
+                   cat("an index of \"", buffer->name,
+                       "\" is no sum of lengthened iterators times positive numbers"),
+                   "A[vi + vk], A[vi * 2]; sch.transform_block_layout cuts an iterator into its "
+                   "digits");
   };
   std::vector<Stmt> before, after;
   std::vector<Buffer> made;
   BufferMap map;
   std::uint64_t id = 0;
-  for (const LoadNode* l : operands) {
-    if (map.count(l->buffer.get())) {
+  for (const LoadNode* l : *operands) {
+    Buffer to;
+    if (!grown(l->buffer, l->indices, to)) return no_index(l->buffer);
+    if (!to) continue;
+    if (const auto before_it = map.find(l->buffer.get()); before_it != map.end()) {
+      if (std::equal(to->shape.begin(), to->shape.end(), before_it->second->shape.begin(),
+                     [&](const Expr& x, const Expr& y) { return analyzer.prove_equal(x, y); }))
+        continue;
       return refusal("operand", cat("\"", l->buffer->name, "\" is an operand twice"),
                      "products of different buffers; sch.cache_read makes a second one");
     }
-    const Buffer to = grown(l->buffer, l->indices);
-    if (!to) continue;
     for (std::size_t k = top; k < stmts.size(); ++k) {
       if (touches(stmts[k], l->buffer.get(), false, true))
         return refusal("place", cat("\"", l->buffer->name, "\" is written in or after its nest"),
@@ -330,7 +404,9 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
     map[l->buffer.get()] = to;
   }
   const Buffer& result = pattern->updates[0]->buffer;
-  if (const Buffer to = grown(result, pattern->updates[0]->indices)) {
+  Buffer to;
+  if (!grown(result, pattern->updates[0]->indices, to)) return no_index(result);
+  if (to) {
     for (std::size_t k = 0; k < stmts.size(); ++k) {
       if (k != top && touches(stmts[k], result.get(), k < top, true))
         return refusal("place",
@@ -343,14 +419,14 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
     map[result.get()] = to;
   }
   auto padded = edit(path.realize()->block);
-  padded->iters = iters;
+  padded->iters = longer.iters;
   Stmt nested = with_block(path.realize(), padded);
   for (std::size_t k = path.nodes.size() - 1; k-- > nest->top;) {
     const auto* l = as<ForNode>(path.nodes[k]);
     const auto which = static_cast<std::size_t>(
         std::find(nest->loops.begin(), nest->loops.end(), l) - nest->loops.begin());
-    nested = make_for(l->var, l->min, iters[which].dom.extent, std::move(nested), l->for_kind,
-                      l->axis, l->annotations);
+    nested = make_for(l->var, l->min, longer.iters[which].dom.extent, std::move(nested),
+                      l->for_kind, l->axis, l->annotations);
   }
   nested = use_buffers(nested, {old->id}, map);
   const Stmt whole = replace(path, nested, nest->top);

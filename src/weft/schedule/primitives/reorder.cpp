@@ -30,7 +30,7 @@ Verdict check_blocks(const State& s, const Path& top) {
     bind_path(analyzer, top);
     bind_loops(analyzer, leaf.loops);
     // Loops above the chain are constants for it, so affinity within the chain is enough.
-    if (auto why = why_not_affine(leaf, analyzer); !why.empty()) {
+    if (auto why = why_not_affine(leaf, analyzer, s.facts.get()); !why.empty()) {
       Refusal r = refuse(s, "schedule.reorder.affine",
                          cat("reorder needs affine bindings, but those of block ",
                              name_of(leaf.block()), " are not: ", why),

@@ -53,7 +53,7 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
   const BlockNode* block = p.leaf.block();
   arith::Analyzer analyzer;
   bind_path(analyzer, p.path);
-  if (auto why = why_not_reduction(scope, p.leaf, analyzer); !why.empty()) {
+  if (auto why = why_not_reduction(scope, p.leaf, analyzer, p.s.facts.get()); !why.empty()) {
     return refuse(p.s, "schedule.rfactor.block",
                   cat("rfactor: block ", name_of(block), " is not a reduction: ", why),
                   p.leaf.realize)

@@ -55,7 +55,7 @@ class CBackend final : public TextBackend {
   pass::Pipeline pipeline(const Target& target) const override {
     LoweringOptions options;
     options.vector_lanes = options.vector_bytes = vector_bytes(target);
-    options.transposes = true;
+    options.transposes = options.masked_loads = true;
     options.hoist_guards = true;
     options.read(target);
     return standard_pipeline(info(target), options);

@@ -99,7 +99,7 @@ class CpuBackend final : public Backend {
     options.vector_lanes = 64;
     options.narrow = false;
     options.unroll.how = pass::Unroll::replicate;
-    options.transposes = true;
+    options.transposes = options.masked_loads = true;
     options.hoist_guards = true;
     options.read(target);
     return standard_pipeline(info(target), options);

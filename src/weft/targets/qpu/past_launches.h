@@ -5,7 +5,6 @@
 // changes the time that the host takes, and nothing else.
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -32,7 +31,7 @@ class PastLaunches {
   }
   /// A launch took so many nanoseconds: of time on two threads, of the processor on one, which
   /// other programs of the host do not disturb. `suggested`: of ways with two threads, the one that
-  /// should be best as far as it shows; `most`: the last one there is.
+  /// should have been best; `most`: the last one there is.
   void note(std::uint64_t key, int way, std::int64_t took, int suggested = 0, int most = 0) {
     Past past{key};
     if (const auto at = find(key); at != past_.end()) past = *at, past_.erase(at);
@@ -46,46 +45,50 @@ class PastLaunches {
   // Nanoseconds on one thread: in less a second one never pays (it costs some 60 us), in more it
   // always has.
   static constexpr std::int64_t kShort = 100'000, kLong = 4'000'000;
-  static constexpr int kTries = 3;     // of a way, before it is compared with others
-  static constexpr int kForget = 256;  // launches after which all are tried again
+  static constexpr int kTries = 4;  // of one thread and of two, before they are compared
+  // Launches on one thread after which two are tried again, twice as many each time in vain; and
+  // those after which all is forgotten. The host's processors change their speed and their places.
+  static constexpr int kRest = 32, kMostRest = 256, kForget = 256;
 
   struct Tried {
     int times = 0;
     std::int64_t least = 0;
     bool known() const { return times >= kTries; }
+    void note(std::int64_t took) {
+      least = times ? std::min(least, took) : took;
+      times = std::min(times + 1, kTries);
+    }
   };
   struct Past {
     std::uint64_t key = 0;
     int launches = 0;
-    int centre = kMaxQpus / 6, most = kMaxQpus - 1;  // ways with two threads: the best so far
-    std::array<Tried, kMaxQpus + 1> tried{};         // by way + 1
+    int share = kMaxQpus / 6;  // with two threads
+    int rest = 0, next_rest = kRest;
+    bool begun = false;  // two threads have run it
+    Tried one, two;
 
-    const Tried& of(int way) const { return tried[static_cast<std::size_t>(way + 1)]; }
+    bool always() const { return one.times && one.least > kLong; }
     int next() const {
-      const Tried &one = of(kOneThread), &two = of(centre);
       if (one.times && one.least < kShort) return kOneThread;
-      const bool settled = one.times && one.least > kLong;
-      if (!settled && !one.known() && one.times <= two.times) return kOneThread;
-      for (int way : {centre, centre - 1, centre + 1})
-        if (way >= 0 && way <= most && !of(way).known()) return way;
-      return settled || two.least < one.least ? centre : kOneThread;
+      if (always()) return share;
+      return rest > 0 || (!one.known() && one.times <= two.times) ? kOneThread : share;
     }
-    void note(int way, std::int64_t took, int suggested, int last) {
-      if (++launches == kForget) *this = Past{key};
-      if (way != kOneThread) {
-        most = last;
-        const bool first = std::all_of(tried.begin() + 1, tried.end(),
-                                       [](const Tried& t) { return t.times == 0; });
-        if (first) centre = std::min(suggested, most);
+    void note(int way, std::int64_t took, int suggested, int most) {
+      if (++launches == kForget) launches = 0, one = two = {};
+      if (way == kOneThread) {
+        one.note(took);
+        rest = std::max(rest - 1, 0);
+        return;
       }
-      Tried& t = tried[static_cast<std::size_t>(way + 1)];
-      t.least = t.times ? std::min(t.least, took) : took;
-      t.times = std::min(t.times + 1, kTries);
-      for (int other : {centre - 1, centre + 1})  // both are known before one is taken
-        if (other >= 0 && other <= most && !of(other).known()) return;
-      for (int other : {centre - 1, centre + 1})
-        if (other >= 0 && other <= most && of(centre).known() && of(other).least < of(centre).least)
-          centre = other;
+      two.note(took);
+      // The best share is followed, in steps of one because a launch may be disturbed.
+      share = std::min(begun ? std::clamp(suggested, way - 1, way + 1) : suggested, most);
+      begun = true;
+      if (!two.known() || !one.known()) return;
+      const bool pays = two.least < one.least;
+      if (!pays) rest = next_rest;
+      next_rest = pays ? kRest : std::min(2 * next_rest, kMostRest);
+      two = {};
     }
   };
   std::vector<Past>::const_iterator find(std::uint64_t key) const {

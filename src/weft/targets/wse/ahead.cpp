@@ -44,7 +44,8 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now, cons
       (run.dst.kind != Cursor::mem && run.dst.kind != Cursor::fabout))
     return 0;
   if ((run.a.flags | run.b.flags | run.dst.flags) & Dsd::kSimd32) return 0;
-  if (run.dst.kind == Cursor::fabout && (run.dst.flags & (Dsd::kControl | Dsd::kIndexOffset)))
+  if (run.dst.kind == Cursor::fabout &&
+      (run.dst.flags & (Dsd::kControl | Dsd::kIndexOffset | Dsd::kControlTransform)))
     return 0;
   if (op.code == Bulk::addc16 || run.endless ||
       (run.a.kind == Cursor::value && op.dst.kind == Operand::pointer))

@@ -474,6 +474,8 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   shaped |= make_cursor(pe, op.dst, info.dst_bytes, run.dst, walk_dst, run.settings, len[2]);
   run.left = len[0] ? len[0] : len[1] ? len[1] : len[2] ? len[2] : shaped ? 0u : 1u;
   run.endless = run.left == kUnboundedLength;
+  for (const Cursor* c : {&run.a, &run.b})
+    run.header |= c->kind == Cursor::fabin && (c->flags & Dsd::kControl);
   if (op.scalar.kind == Operand::value)
     run.scalar = static_cast<std::uint32_t>(k.regs[f.reg + op.scalar.index]);
   else if (op.scalar.kind == Operand::pointer)

@@ -59,6 +59,13 @@ inline std::uint16_t mem4_address(const Cursor& c) {
 inline void keep_place(Dsr& r, const Cursor& c) {
   if (!r.settings.save_address) return;
   if (c.kind == Cursor::mem) r.dsd.base = c.address;
+  if (r.dsd.kind == DsdKind::mem4d) {  // one place further along the outermost dimension
+    for (std::size_t k = 0; k < 4; ++k) {
+      if (c.walk->extent[k] < 2 && c.walk->strides[k] == 0) continue;
+      r.dsd.base = static_cast<std::uint16_t>(c.address + c.walk->extent[k] * c.walk->strides[k]);
+      break;
+    }
+  }
   if (r.dsd.kind == DsdKind::circbuf) r.dsd.stride[2] = static_cast<std::int16_t>(c.walk->at[3]);
 }
 inline void mem4_step(Cursor& c) {

@@ -266,6 +266,7 @@ class Fabric {
   void zero_source(Pe& pe, const Running& run, Cycle now);
   void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);
   void run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next);
+  int take_header(Worker& w, Pe& pe, Running& run, Cursor& c, Cycle now, Cycle& next);
   int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, Cycle limit);
   Cycle next_task(Pe& pe, Cycle now);
   Cycle next_element(Pe& pe, Running& run, Cycle from);

@@ -129,8 +129,8 @@ enum class DsdKind : std::uint8_t { none, mem1d, mem4d, fabin, fabout, fifo, cir
 /// the length, extent[2] the elements after which it begins anew, stride[2] the element it is at.
 struct Dsd {
   enum Flag : std::uint8_t {
-    kControl = 1,        // fabout: control wavelets
-    kIndexOffset = 2,    // mem: base += 2 * op index (bytes); fabout: high half = op index
+    kControl = 1,      // fabout: control wavelets; fabin: one message, whose header has its length
+    kIndexOffset = 2,  // mem: base += 2 * op index (bytes); fabout: high half = op index
     kAdvanceSwitch = 4,  // fabout: the last wavelet carries a switch advance
     kSimd32 = 8,         // fabric: two 16-bit elements per wavelet
     kControlTransform = 16,

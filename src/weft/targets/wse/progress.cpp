@@ -26,6 +26,19 @@ void Fabric::pop_queue(Worker& w, Pe& pe, std::size_t queue, Cycle at, Cycle now
   }
 }
 
+namespace {
+/// Where a control wavelet lies in memory that .control_transform has received: in the two highest
+/// bits.
+constexpr std::uint32_t kTransformed = 3u << 30;
+
+bool sends_control(const Cursor& c, std::uint32_t& value) {
+  if (c.flags & Dsd::kControl) return true;
+  if (!(c.flags & Dsd::kControlTransform) || (value & kTransformed) != kTransformed) return false;
+  value &= ~kTransformed;
+  return true;
+}
+}  // namespace
+
 std::uint32_t Fabric::read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now) {
   switch (c.kind) {
     case Cursor::none: return 0;
@@ -56,6 +69,8 @@ std::uint32_t Fabric::read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now) {
         }
         data &= 0xffffu;
       }
+      if ((c.flags & Dsd::kControlTransform) && c.bytes == 4 && head.control & 1u)
+        data |= kTransformed;
       pop_queue(w, pe, c.queue, pe.op_time, now);
       return data;
     }
@@ -92,7 +107,7 @@ void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t,
       OutQueue& q = pe.out[c.queue];
       if (c.flags & Dsd::kIndexOffset) value = (value & 0xffffu) | index_high << 16;
       if (express_of(pe, q, c.color)) {
-        bool is_control = (c.flags & Dsd::kControl) != 0;
+        const bool is_control = sends_control(c, value);
         if (is_control && (value >> 22 & 3u) == 3u) {
           throw pe_fault(
               pe, "wse.task.teardown_unbound",
@@ -106,7 +121,8 @@ void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t,
         return;
       }
       std::uint32_t at = (q.head + q.count) % 8u;
-      q.slot[at] = {{value, (c.flags & Dsd::kControl) ? 1u : 0u, now + 1}, c.color};
+      const std::uint32_t control = sends_control(c, value) ? 1u : 0u;
+      q.slot[at] = {{value, control, now + 1}, c.color};
       ++q.count;
       pe.busy_out |= 1u << c.queue;
       return;
@@ -292,6 +308,32 @@ Cycle Fabric::next_task(Pe& pe, Cycle now) {
   return std::min(at, std::max(free, now + reach_of(pe)));  // what is under way and not seen yet
 }
 
+// The first wavelet of a message: as many more follow as it says.
+int Fabric::take_header(Worker& w, Pe& pe, Running& run, Cursor& c, Cycle now, Cycle& next) {
+  Wavelet head;
+  if (!peek_queue(pe, pe.in[c.queue], now, head)) {
+    run.stalled = true;
+    return 0;
+  }
+  const Cycle at = std::max(run.ready, head.ready);
+  if (at > now && options_.timed) {
+    next = std::min(next, at);
+    return 0;
+  }
+  run.stalled = false;
+  pop_queue(w, pe, c.queue, now, now);
+  if (!run.endless && head.data > run.left)
+    throw pe_fault(
+        pe, "wse.message.length",
+        cat("a message of ", head.data, " elements arrives where ", run.left, " are received"))
+        .help("legal are messages of at most the length that recv_message names, or none named");
+  run.left = head.data;
+  run.header = run.endless = false;
+  if (options_.timed) run.ready = now + 1;
+  next = std::min(next, now + 1);
+  return 0;
+}
+
 // One element if possible: 0 nothing now, 1 an element, 2 finished or about to be. Elements up to
 // the cycle `limit` may be done before their cycle has come.
 int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, Cycle limit) {
@@ -307,12 +349,19 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
   for (Cursor* c : {&run.a, &run.b}) {
     if (c->kind != Cursor::fabin) continue;
     Wavelet head;
+    if (c->flags & Dsd::kControl) {
+      if (run.header) return take_header(w, pe, run, *c, now, next);
+      continue;
+    }
+    const bool reacts =
+        run.settings.terminate_on_control || run.settings.on_control.kind != Completion::none;
+    if (c->flags & Dsd::kControlTransform && !reacts) continue;
     if (!peek_queue(pe, pe.in[c->queue], now, head) || !head.control) continue;
     if (head.ready > now && options_.timed) {
       next = std::min(next, head.ready);
       return 0;
     }
-    if (run.settings.terminate_on_control || run.settings.on_control.kind != Completion::none) {
+    if (reacts) {
       pop_queue(w, pe, c->queue, now, now);
       complete(pe, run.settings.on_control, now);
       if (run.settings.terminate_on_control) {
@@ -493,6 +542,7 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         // nothing else can begin in the PE, so that it does not matter when it is visited.
         auto free_end = [&](const Cursor& c) {
           if (c.kind == Cursor::fifo || c.kind == Cursor::mem4) return c.kind == Cursor::mem4;
+          if (c.kind == Cursor::fabin && c.flags & Dsd::kControl) return false;
           if (c.kind == Cursor::fabin)
             return channel_of(pe, pe.in[c.queue]) != nullptr && pe.in[c.queue].count == 0;
           if (c.kind == Cursor::fabout) return express_of(pe, pe.out[c.queue], c.color);

@@ -50,15 +50,18 @@ bool Fabric::pass_filter(ColorState& cs, const Wavelet& wavelet) {
     }
     case Filter::counter:
     case Filter::sparse_counter: {
-      if (cs.filter_off) return true;
+      const bool sparse = f.kind == Filter::sparse_counter;
+      if (cs.filter_off || (sparse && cs.limit == 0)) return true;
       bool counted = is_control ? f.count_control : f.count_data;
-      bool filtered = is_control ? f.filter_control : true;
-      bool pass = !filtered || cs.counter <= f.max_counter;
+      bool pass = !is_control        ? cs.counter <= f.max_counter
+                  : f.filter_control ? cs.counter == f.max_counter
+                                     : true;
       if (counted) {
         if (cs.counter >= cs.limit) {
           cs.counter = 0;
-          if (f.kind == Filter::sparse_counter) {
-            if (cs.limit == f.limit2) cs.filter_off = true;
+          if (sparse) {  // limit1, then limit2 where there is one, then no filter
+            cs.filter_off = cs.second_limit || f.limit2 == 0;
+            cs.second_limit = true;
             cs.limit = f.limit2;
           }
         } else {
@@ -166,15 +169,16 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
   bool to_ramp = (tx & port_bit(kRamp)) != 0;
   bool ramp_refused = false;
   if (to_ramp) {
-    if (wavelet.control && (wavelet.data >> (kCommand0 + 2) & 1u)) ramp_refused = true;
+    if ((wavelet.control & 1u) && (wavelet.data >> (kCommand0 + 2) & 1u)) ramp_refused = true;
     else if (cs.route.filter.kind != Filter::none) {
       std::uint16_t counter = cs.counter,
                     limit = cs.limit;  // undone when the wavelet cannot leave yet
-      bool off = cs.filter_off;
+      const bool off = cs.filter_off, second = cs.second_limit;
       ramp_refused = !pass_filter(cs, wavelet);
-      std::swap(counter, cs.counter);
-      std::swap(limit, cs.limit);
-      std::swap(off, cs.filter_off);
+      cs.counter = counter;
+      cs.limit = limit;
+      cs.filter_off = off;
+      cs.second_limit = second;
     }
     if (ramp_refused) out = static_cast<std::uint8_t>(out & ~port_bit(kRamp));
   }
@@ -258,11 +262,11 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
   // Everything can go.
   bool was_full = source.held(now) >= timing_.router_depth;
   source.take(now);
-  if (to_ramp && !(wavelet.control && (wavelet.data >> (kCommand0 + 2) & 1u))) {
+  if (to_ramp && !((wavelet.control & 1u) && (wavelet.data >> (kCommand0 + 2) & 1u))) {
     if (cs.route.filter.kind != Filter::none) pass_filter(cs, wavelet);
   }
   std::uint32_t payload = wavelet.data;
-  if (wavelet.control) control(pe, cs, payload, now);
+  if (wavelet.control & 1u) control(pe, cs, payload, now);
   for (const Way& way : std::span(ways, count)) {
     const int o = way.port;
     links |= port_bit(o);
@@ -366,7 +370,8 @@ void Fabric::inject(Pe& pe, Cycle now, Cycle& next) {
     int room = timing_.router_depth - r.held(now);
     if (options_.timed && room > 1) room = 1;
     while (room > 0 && s.next < s.data.size()) {
-      r.push({s.data[s.next++], 0, now});
+      const bool end = s.message && s.next + 1 == s.data.size();
+      r.push({s.data[s.next++], end ? kMessageEnd : 0, now});
       --room;
     }
     pe.busy_colors |= 1u << s.color;

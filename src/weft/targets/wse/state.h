@@ -33,10 +33,12 @@ inline constexpr std::size_t kHotRegisters = 96;  // bytes of registers that are
 inline constexpr int kExpressLetter =
     32;  // added to the colour of a letter about an express channel
 
+inline constexpr std::uint32_t kMessageEnd = 2;
+
 struct Wavelet {
   std::uint32_t data = 0;
-  std::uint32_t control = 0;
-  Cycle ready = 0;  // first cycle in which the reader may take it
+  std::uint32_t control = 0;  // kMessageEnd: the last one of a message
+  Cycle ready = 0;            // first cycle in which the reader may take it
 };
 
 /// Wavelets waiting at one input port of one colour. Written by the neighbour, read by this router.
@@ -76,6 +78,7 @@ struct ColorState {
   bool down = false;              // in teardown
   bool pending_teardown = false;  // waits for its handler
   bool filter_off = false;        // sparse counter: used up
+  bool second_limit = false;      // sparse counter: limit2 is the limit
   bool filter_disabled = false;   // by the queue's configuration
   bool configured = false;        // a route was given (rather than made for a host stream)
   std::uint8_t outside = 0;       // wavelets that wait beyond the rectangle's edge
@@ -96,6 +99,7 @@ struct HostSource {
   std::size_t next = 0;
   Cycle from = 0;                             // not before this cycle
   Cycle gap = 0;                              // between words: word k not before from + k * gap
+  bool message = false;                       // the last word ends it
   std::atomic<std::int64_t>* left = nullptr;  // sources of the operation that are not exhausted
   std::uint32_t sender = 0;                   // messages that come in the same cycle go by this
 };
@@ -208,6 +212,7 @@ struct alignas(64) Running {
   bool live : 1 = false, main : 1 = false;
   bool stalled : 1 = false;  // found no input or no room at its last turn
   bool endless : 1 = false, half_out : 1 = false, finishing : 1 = false;
+  bool header : 1 = false;  // its length comes with the first wavelet
 };
 static_assert(sizeof(Cursor) == 16 && sizeof(Running) == 128);
 

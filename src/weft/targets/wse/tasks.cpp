@@ -189,10 +189,19 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       next = std::min(next, head.ready);
       return true;
     }
+    if (head.control == kMessageEnd) {  // no data task takes it
+      if (in.reader != kNone8) return true;
+      pop_queue(w, pe, static_cast<std::size_t>(q), now, now);
+      next = std::min(next, now + 1);
+      return true;
+    }
     if (head.control) {
       if (in.reader != kNone8) {
         const Running& reader = pe.core->ops[in.reader];
-        if (reader.settings.terminate_on_control ||
+        const bool takes =
+            (reader.a.kind == Cursor::fabin && reader.a.queue == q ? reader.a : reader.b).flags &
+            Dsd::kControlTransform;
+        if (takes || reader.settings.terminate_on_control ||
             reader.settings.on_control.kind != Completion::none)
           return true;
       }

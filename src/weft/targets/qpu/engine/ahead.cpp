@@ -153,13 +153,13 @@ void Ahead::wait_apart(Who who, F ready) {
   }
   if (looks >= 0) return;
   const std::int64_t asleep = processor_time();
-  sleep(ready);
+  sleep(who, ready);
   worked_[who] -= processor_time() - asleep;
 }
 
 template <typename F>
 void Ahead::wait(Who who, F ready) {
-  if (look(who, ready) < 0) sleep(ready);
+  if (look(who, ready) < 0) sleep(who, ready);
 }
 
 template <typename F>
@@ -178,7 +178,7 @@ int Ahead::look(Who who, F ready) {
 }
 
 template <typename F>
-void Ahead::sleep(F ready) {
+void Ahead::sleep(Who who, F ready) {
   std::unique_lock lock(mutex_);
   ++sleeping_;
   // Within a launch nobody makes sure that a sleeper hears of everything.
@@ -186,6 +186,8 @@ void Ahead::sleep(F ready) {
   }
   if (!running_) weft::wait(changed_, lock, ready);
   --sleeping_;
+  lock.unlock();
+  if (who == kOwn) aside_.calls();  // kernels like to wake it where its waker runs
 }
 
 void Ahead::tell() {
@@ -214,6 +216,7 @@ int Ahead::candidate(int first, int end) const {
 }
 
 void Ahead::work() {
+  aside_.works();
   while (true) {
     while (!quit_ && idle_) wait(kOther, [&] { return quit_.load() || !idle_.load(); });
     if (quit_) return;
@@ -471,6 +474,7 @@ void Ahead::put_back() {
 }
 
 bool Ahead::run_prepared(std::int64_t limit_cycles, std::int64_t window) {
+  aside_.calls();
   looks_[kOwn].count = looks_[kOther].count = 0;
   worked_[kOwn] = -processor_time();
   running_ = true;

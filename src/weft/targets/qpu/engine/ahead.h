@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "weft/runtime/processors.h"
 #include "weft/targets/qpu/engine.h"
 
 namespace weft::qpu::hw {
@@ -99,7 +100,7 @@ class Ahead {
   template <typename F>
   int look(Who who, F ready);
   template <typename F>
-  void sleep(F ready);
+  void sleep(Who who, F ready);
   /// The same; the wait does not count as work.
   template <typename F>
   void wait_apart(Who who, F ready);
@@ -134,7 +135,8 @@ class Ahead {
   std::atomic<int> sleeping_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
-  int spins_[2];  // by Who
+  int spins_[2];          // by Who
+  runtime::Aside aside_;  // keeps the other thread off the launch's own processor
   std::jthread thread_;
 };
 

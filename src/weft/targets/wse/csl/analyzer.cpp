@@ -54,6 +54,13 @@ void Analyzer::add_callers(Diagnostic& d, Pos pos) const {
   }
   for (const FunctionInstance* fn = compiling_; fn && notes < 4 && in_library(pos); fn = fn->caller)
     add(fn->called);
+  if (!in_library(d.pos)) return;
+  for (auto& [text, at] : d.notes) {  // the user's call is the place, ours a note
+    if (at.offset == 0xffffffffu || in_library(at)) continue;
+    std::swap(d.pos, at);
+    text = "found here";
+    return;
+  }
 }
 
 void Analyzer::warn(Pos pos, std::string_view code, std::string message) {

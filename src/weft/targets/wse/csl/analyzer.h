@@ -70,6 +70,8 @@ struct Operand {
     std::uint16_t index = kNoReg;  // memory: register scaled by the element size
     Global* global = nullptr;      // memory, absolute
     std::int32_t offset = 0;
+    std::int32_t bit = -1;    // memory: a field of the packed object there, at this bit of it
+    std::uint32_t whole = 0;  // bytes of that object
     std::shared_ptr<std::vector<Operand>> fields;  // parts of a struct or array
 
     bool is_known() const { return where == known; }
@@ -299,6 +301,28 @@ class Analyzer {
   Operand range_part(Node* node, std::size_t k);
   Operand set_fifo_length(Node* node, Op op, const char* builtin);
   Operand convert(Pos pos, TypeRef target, Operand op);  // @as
+  Operand computed(TypeRef type, std::uint16_t r, Pos pos);
+  TypeRef integer_named(const std::string& word, Pos pos);
+  /// Integers, or arrays of them, that neither the host nor descriptors have.
+  static bool narrow(TypeRef t) {
+    if (t->kind == T::array) t = t->elem;
+    return t->is_int() && t->width >= 0;
+  }
+  [[noreturn]] void refuse_narrow(TypeRef type, Pos pos);
+
+  // -- fields of packed types (packed.cpp)
+  struct Window {
+    Operand mem;  // an unsigned integer around the field
+    std::uint32_t shift = 0, bits = 0;
+    bool exact = false;  // it is the field
+  };
+  Window window(const Operand& field, Pos pos);
+  void extend(std::uint16_t r, std::uint32_t shift, std::uint32_t bits, bool is_signed, Pos pos);
+  Operand load_field(const Operand& field, Pos pos);
+  void store_field(const Operand& field, Operand v, Pos pos);
+  void write_bits(std::string& out, std::uint64_t at, const Value& v, Pos pos);
+  Value read_bits(const std::string& bytes, std::uint64_t at, TypeRef type);
+  void refuse_packed_address(Pos pos);
 
   // -- values
   Value make_int(TypeRef type, Int128 v) const;

@@ -74,7 +74,10 @@ wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos
     if (!t || t->kind != T::pointer || t->elem->kind == T::fn)
       fail(pos, "wse.csl.dsd.operand",
            cat(what, " needs a descriptor, a DSR, a FIFO or a pointer as destination, found ",
-               text(t)));
+               text(t)),
+           t && t->kind == T::array ? "a descriptor of an array: @get_dsd(mem1d_dsd, .{ "
+                                      ".base_address = &A, .extent = n })"
+                                    : "");
     if (t->elem->kind == T::array && t->elem->count() > 1)
       fail(pos, "wse.csl.dsd.operand",
            cat(what, " writes one number through a pointer, found ", text(t)),
@@ -87,9 +90,11 @@ wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos
   if (t->kind == T::comptime_int || t->kind == T::comptime_float)
     op = coerce(op, scalar, pos, what);
   if (!op.type->is_scalar() || op.type->kind == T::pointer || op.type->size != scalar->size) {
+    const bool converts = op.type->is_number() && scalar->is_number();
     fail(pos, "wse.csl.dsd.operand",
          cat(what, " takes descriptors, DSRs, FIFOs and scalars of type ", text(scalar), ", found ",
-             text(op.type)));
+             text(op.type)),
+         converts ? cat("@as(", text(scalar), ", x) converts a number") : std::string());
   }
   if (scalar->is_float() && op.type != scalar) {
     fail(pos, "wse.csl.dsd.operand",
@@ -144,6 +149,9 @@ Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
     }
     args.push_back(std::move(v));
   }
+  if (info.sources > 1 && args[1].type->kind == T::fifo)
+    fail(node->list[1]->pos, "wse.csl.dsd.operand", cat("the first source of ", what, " is a FIFO"),
+         "of two sources the second may be a FIFO, and only that");
   check_operands(info, args, node->list, what);
   check_reach(args[0], bulk_info(code).dst_bytes, node->list[0]->pos);
   for (std::size_t k = 0; k < info.sources; ++k) {
@@ -165,7 +173,9 @@ Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
         code == Bulk::slr16 || code == Bulk::sar16)
       second = types_.i16;
     op.src1 = bulk_operand(args[2], second, false, node->list[2]->pos, what);
-    if (op.src0.kind == wse::Operand::value && op.src1.kind == wse::Operand::value)
+    const bool scales = code == Bulk::fscaleh || code == Bulk::fscales;  // one number by another
+    if (op.src0.kind == wse::Operand::value && op.src1.kind == wse::Operand::value &&
+        !(scales && op.dst.kind == wse::Operand::pointer))
       fail(pos, "wse.csl.dsd.operand",
            cat("at most one source of ", what, " is a scalar, and both are"),
            "compute with + - * / what needs no descriptor");
@@ -212,6 +222,10 @@ void Analyzer::check_operands(const BulkInfo& info, const std::vector<Operand>& 
   const bool bits = n == "and16" || n == "or16" || n == "xor16" || n.starts_with("s");
   TypeRef dst = type_of(real, info.dst_bytes);
   check_destination(args[0], dst, moves, nodes[0]->pos, what);
+  for (std::size_t k = 0; moves && k < 2; ++k) {  // moves take bits, but whole ones
+    if (TypeRef e = element_of(args[k]); e && narrow(e))
+      check_element(args[k], dst, true, nodes[k]->pos, what);
+  }
   if (!moves) {
     check_element(args[0], dst, bits, nodes[0]->pos, what);
     TypeRef src = type_of(n[0] == 'f', info.src_bytes);
@@ -301,6 +315,9 @@ Operand Analyzer::bi_map(Node* node, TypeRef) {
   std::vector<Operand> sources(inputs);
   auto give = [&](std::size_t k, TypeRef declared) {
     Operand v = arg(node, 1 + k, declared);
+    if (v.type->kind == T::fifo)
+      fail(node->list[1 + k]->pos, "wse.csl.dsd.operand", "@map cannot take a FIFO",
+           "move its elements into memory first: @fmovs(dsd, fifo)");
     bool stream = v.type->is_dsd() || v.type->is_dsr() || v.type->kind == T::fifo;
     bool cell = declared && declared->is_scalar() && v.type->kind == T::pointer &&
                 declared->kind != T::pointer && v.type->elem == declared;

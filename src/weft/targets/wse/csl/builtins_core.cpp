@@ -119,10 +119,8 @@ Operand Analyzer::bi_bitcast(Node* node, TypeRef) {
   if (v.type && (v.type->kind == T::comptime_int || v.type->kind == T::comptime_float)) {
     TypeRef carrier = v.type->kind == T::comptime_float
                           ? (t->size == 2 ? types_.get(static_cast<T>(fp16_kind())) : types_.f32)
-                      : t->size == 1 ? types_.u8
-                      : t->size == 2 ? types_.u16
-                      : t->size == 8 ? types_.get(T::u64)
-                                     : types_.u32;
+                      : t->is_scalar() ? types_.integer(t->bits(), false)
+                                       : types_.u32;
     if (t->is_signed() && v.value.i < 0) carrier = t;
     v = coerce(v, carrier, pos);
   }
@@ -130,7 +128,7 @@ Operand Analyzer::bi_bitcast(Node* node, TypeRef) {
     fail(pos, "wse.csl.type.bitcast",
          cat("@bitcast cannot reinterpret ", text(v.type), " as ", text(t)));
   }
-  if (t->size != v.type->size) {
+  if (t->bits() != v.type->bits()) {
     fail(pos, "wse.csl.type.bitcast",
          cat("@bitcast needs equal widths: ", text(v.type), " has ", v.type->bits(), " bits, ",
              text(t), " has ", t->bits()));
@@ -150,6 +148,7 @@ Operand Analyzer::bi_bitcast(Node* node, TypeRef) {
   emit({Op::cast, static_cast<std::uint8_t>(bytecode_type(t)), r, x,
         static_cast<std::uint16_t>(bytecode_type(v.type))},
        pos);
+  if (t->width >= 0) return computed(t, r, pos);
   return in_reg(t, r);
 }
 

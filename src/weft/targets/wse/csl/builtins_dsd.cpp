@@ -156,7 +156,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
            : kind == T::circbuf_dsd ? DsdKind::circbuf
            : kind == T::fabin_dsd   ? DsdKind::fabin
                                     : DsdKind::fabout;
-  Int128 wraparound = 0;
+  Int128 wraparound = 0, whole = 0;  // whole: elements of the array
   d.stride = {};
   Operand base, length, color, queue, runtime_offset, runtime_stride;
   std::int64_t elem_bytes = 2, offset = 0;
@@ -213,7 +213,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     TypeRef elem = p.type->elem->kind == T::array ? p.type->elem->elem : p.type->elem;
     value->element = elem;
     elem_bytes = std::max<std::int64_t>(1, elem->size);
-    if (p.type->elem->kind == T::array && wraparound == 0) wraparound = p.type->elem->count();
+    if (p.type->elem->kind == T::array) whole = p.type->elem->count();
     base = std::move(p);
     has_base = true;
   };
@@ -269,7 +269,8 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
       if (queue.type->kind != (kind == T::fabin_dsd ? T::input_queue : T::output_queue))
         fail(pos, "wse.csl.type.mismatch", cat(f, " is an ", f, ", found ", text(queue.type)));
       if (queue.is_known()) d.queue = static_cast<std::uint8_t>(queue.value.i);
-    } else if (f == "control" && kind == T::fabout_dsd) {
+    } else if ((f == "control" && kind == T::fabout_dsd) ||
+               (f == "weft_message" && kind == T::fabin_dsd)) {
       set_flag(v, Dsd::kControl);
     } else if (f == "advance_switch" && kind == T::fabout_dsd) {
       set_flag(v, Dsd::kAdvanceSwitch);
@@ -353,6 +354,11 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     d.stride[3] = static_cast<std::int16_t>(stride);
   }
   if (kind == T::circbuf_dsd) {
+    if (wraparound < 1) wraparound = whole;
+    if (whole > 0 && wraparound > whole)
+      fail(pos, "wse.csl.dsd.wraparound",
+           cat("the circular buffer begins anew after ", to_text(wraparound),
+               " elements, and the array has ", to_text(whole)));
     if (wraparound < 1)
       fail(pos, "wse.csl.dsd.wraparound",
            "circbuf_dsd needs wraparound where base_address does not point to an array");

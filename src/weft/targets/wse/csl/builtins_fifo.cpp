@@ -39,6 +39,10 @@ Operand Analyzer::bi_allocate_fifo(Node* node, TypeRef) {
   if (p.type->elem->size != 2 && p.type->elem->size != 4)
     fail(node->list[0]->pos, "wse.csl.fifo.buffer",
          cat("the elements of a FIFO have 16 or 32 bits, found ", text(p.type->elem)));
+  if (const std::uint32_t align = p.operand.global->align; align > 1 && align < 4)
+    fail(node->list[0]->pos, "wse.csl.fifo.buffer",
+         cat("the buffer of a FIFO is aligned to 4 bytes at least, and this one to ", align),
+         "leave align out, or write align(4)");
   if (p.type->size == 0)
     fail(node->list[0]->pos, "wse.csl.fifo.buffer",
          "the buffer of a FIFO has no elements: whatever is pushed finds it full");

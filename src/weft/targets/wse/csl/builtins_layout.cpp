@@ -189,7 +189,7 @@ Operand Analyzer::bi_export_name(Node* node, TypeRef) {
     if (t->fields.size() > 15)
       fail(node->pos, "wse.csl.export.type", "an exported function takes at most 15 arguments");
     for (const FieldType& f : t->fields) {
-      if (!f.type->is_scalar() || f.type->size > 4)
+      if (!f.type->is_scalar() || f.type->size > 4 || narrow(f.type))
         fail(node->pos, "wse.csl.export.type",
              cat("an exported function cannot take ", text(f.type)));
       e.inputs.push_back(bytecode_type(f.type));
@@ -202,6 +202,7 @@ Operand Analyzer::bi_export_name(Node* node, TypeRef) {
     e.kind = Export::var;
     TypeRef elem = t->kind == T::pointer ? t->elem : t;
     if (elem->kind == T::array) elem = elem->elem;
+    if (narrow(elem)) refuse_narrow(t, node->list[1]->pos);
     if (!elem->is_scalar() && !(elem->kind == T::struct_ && elem->runtime && elem->size > 0))
       fail(node->list[1]->pos, "wse.csl.export.type",
            cat("a symbol of type ", text(t), " cannot be exported"));

@@ -135,6 +135,12 @@ Operand Analyzer::bi_weft_next_command(Node* node, TypeRef) {
 Operand Analyzer::bi_weft_is_int(Node* node, TypeRef) {
   return known_operand(make_bool(arg(node, 0).type->is_any_int()));
 }
+/// The bits of an integer type, those of signed ones from -1 down; 0x10000 for other types.
+Operand Analyzer::bi_weft_int_bits(Node* node, TypeRef) {
+  TypeRef t = type_arg(node, 0);
+  const int bits = !t->is_int() ? 0x10000 : t->is_signed() ? -1 - t->bits() : t->bits();
+  return known_operand(make_int(types_.comptime_int, bits));
+}
 Operand Analyzer::bi_weft_stream(Node* node, TypeRef) {
   Value c = known_arg(node, 0);
   bool to_device = known_arg(node, 1).i != 0;

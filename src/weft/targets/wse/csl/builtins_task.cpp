@@ -5,6 +5,9 @@
 #include "weft/targets/wse/csl/depth.h"
 
 namespace weft::wse::csl {
+namespace {
+constexpr int kTeardownTask = 29;
+}  // namespace
 
 int Analyzer::color_of(const Value& v, Pos pos) {
   if (!v.defined() || v.type->kind != T::color)
@@ -34,7 +37,7 @@ Operand Analyzer::make_id(Node* node, T kind, int low, int high) {
   }
   if (kind == T::input_queue || kind == T::output_queue)
     need_known(v, node->pos, cat("the argument of @get_", basic_name(kind)));
-  if (v.type->kind != T::u16)
+  if (v.type != types_.u16)
     fail(node->list[0]->pos, "wse.csl.type.mismatch",
          cat("at run time @get_", basic_name(kind), " takes a u16, found ", text(v.type)),
          "convert it: @as(u16, value)");
@@ -103,6 +106,10 @@ Operand Analyzer::bind_task(Node* node, T kind) {
   if (kind == T::local_task_id) warn_reserved(pos, "local task", bound.id, {27, 28, 30});
   if (kind == T::control_task_id)
     warn_reserved(pos, "control task", bound.id, {33, 34, 35, 36, 37});
+  if (bound.space == TaskSpace::local && bound.id == kTeardownTask &&
+      !program_->out.teardown_handlers.empty())
+    fail(pos, "wse.csl.teardown.twice", "id 29 is that of teardowns, and a color has a handler",
+         "handlers of colors, or one task for all of them");
   for (const BoundTask& old : program_->tasks) {
     if (old.space == bound.space && old.id == bound.id) {
       fail(pos, "wse.csl.task.bound",
@@ -318,9 +325,12 @@ Operand Analyzer::bi_initialize_queue(Node* node, TypeRef) {
                cat("ctrl_table_id is an integer from 0 to 7, found ", show(v)));
         init.control_table = static_cast<std::uint8_t>(v.i);
       } else {
-        fail(node->list[1]->pos, "wse.csl.settings.unknown",
-             cat("@initialize_queue has no setting \"", f, "\""),
-             "legal are color, priority and ctrl_table_id");
+        fail(
+            node->list[1]->pos, "wse.csl.settings.unknown",
+            cat("@initialize_queue has no setting \"", f, "\""),
+            f.starts_with("dense")
+                ? "dense mode of SDK 2.10 is not built; legal are color, priority and ctrl_table_id"
+                : "legal are color, priority and ctrl_table_id");
       }
     }
   }
@@ -353,6 +363,12 @@ Operand Analyzer::bi_set_teardown_handler(Node* node, TypeRef) {
          cat("expected a function, found ", text(fn.type)));
   FunctionInstance* f = plain_instance(static_cast<Decl*>(const_cast<void*>(fn.p)), node->pos);
   auto color = static_cast<std::uint8_t>(color_of(c, node->list[1]->pos));
+  for (const BoundTask& t : program_->tasks) {
+    if (t.space == TaskSpace::local && t.id == kTeardownTask)
+      fail(node->pos, "wse.csl.teardown.twice",
+           cat("task \"", name(t.decl->name), "\" is bound to id 29, that of teardowns"),
+           "handlers of colors, or one task for all of them");
+  }
   for (auto& [old, handler] : program_->out.teardown_handlers) {
     if (old == color)
       fail(node->pos, "wse.csl.teardown.twice",

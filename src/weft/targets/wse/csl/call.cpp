@@ -150,7 +150,16 @@ Operand Analyzer::eval_call(Node* node, TypeRef) {
     callee.temp = false;
     return emit_call(-1, to_reg(callee, pos), fn, args, pos);
   }
-  fail(pos, "wse.csl.call.callee", cat("a value of type ", text(callee.type), " cannot be called"));
+  TypeRef made = callee.is_known() && callee.type->kind == T::type
+                     ? static_cast<TypeRef>(callee.value.p)
+                     : nullptr;
+  std::string note;
+  if (made && made->kind == T::struct_ && !made->fields.empty() && made->fields[0].name)
+    note =
+        cat("a value of it is written ", text(made), "{ .", name(made->fields[0].name), " = ... }");
+  else if (made && made->is_number()) note = cat("@as(", text(made), ", value) converts a number");
+  fail(pos, "wse.csl.call.callee", cat("a value of type ", text(callee.type), " cannot be called"),
+       note);
 }
 
 Operand Analyzer::call_decl(Decl* d, const std::vector<Node*>* nodes, std::vector<Operand> given,

@@ -65,6 +65,11 @@ void Analyzer::check_element(const Operand& op, TypeRef type, bool bits, Pos pos
                              std::string_view what) {
   if (!op.type || (op.type->kind != T::mem1d_dsd && op.type->kind != T::mem4d_dsd)) return;
   TypeRef elem = element_of(op);
+  if (elem && narrow(elem))
+    fail(pos, "wse.csl.dsd.operand",
+         cat(what, " works on elements of ", type->bits(),
+             " bits, and the descriptor was made over ", text(elem)),
+         "descriptors go over integers and floats of 16 and 32 bits");
   if (!elem || !elem->is_float()) return;
   if (type->is_float() ? elem == type : bits && elem->size == type->size) return;
   warn(pos, "wse.csl.dsd.element",

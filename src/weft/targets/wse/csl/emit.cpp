@@ -162,6 +162,7 @@ void Analyzer::to_reg_at(const Operand& op, std::uint16_t reg, Pos pos) {
       return;
     }
     case Operand::memory: {
+      if (op.bit >= 0) return to_reg_at(load_field(op, pos), reg, pos);
       auto ty = static_cast<std::uint8_t>(bytecode_type(op.type));
       if (op.index != kNoReg) {
         Operand base = op;

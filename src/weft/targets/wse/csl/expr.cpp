@@ -116,10 +116,31 @@ Operand Analyzer::member_of(const Operand& base, Node* node) {
        cat("a value of type ", text(base.type), " has no field \"", name(node->name), "\""));
 }
 
+void Analyzer::refuse_narrow(TypeRef type, Pos pos) {
+  fail(pos, "wse.csl.export.type", cat("a symbol of type ", text(type), " cannot be exported"),
+       "legal are integers of 16 and 32 bits, or a packed struct of that many: @as(u16, x) in a "
+       "variable of its own");
+}
+
+/// iN and uN of SDK 2.10; null for other words and names that the program declares.
+TypeRef Analyzer::integer_named(const std::string& word, Pos pos) {
+  if (word.size() < 2 || (word[0] != 'i' && word[0] != 'u') ||
+      word.find_first_not_of("0123456789", 1) != std::string::npos ||
+      (word[1] == '0' && word.size() > 2))
+    return nullptr;
+  if (word.size() > 3 || std::stoi(word.substr(1)) > 64)
+    fail(pos, "wse.csl.type.width", cat("integers of ", word.substr(1), " bits are not there"),
+         "legal are 0 to 64 bits; more are an array of u32");
+  only_in(Sdk::v2, pos, word, "legal are 8, 16, 32 and 64 bits");
+  return types_.integer(std::stoi(word.substr(1)), word[0] == 'i');
+}
+
 Operand Analyzer::eval_ident(Node* node) {
   auto it = builtin_names_.find(node->name);
   if (it != builtin_names_.end()) return known_operand(it->second);
-  if (TypeRef t = types_.find(name(node->name))) {
+  TypeRef t = types_.find(name(node->name));
+  if (!t) t = integer_named(name(node->name), node->pos);
+  if (t) {
     Value v = make_type(t);
     builtin_names_[node->name] = v;
     return known_operand(v);
@@ -128,12 +149,6 @@ Operand Analyzer::eval_ident(Node* node) {
   for (const Local& l : frame_->locals) known_names.push_back(name(l.name));
   for (auto& [symbol, decl] : frame_->module->decls) known_names.push_back(name(symbol));
   for (auto& [symbol, value] : builtin_names_) known_names.push_back(name(symbol));
-  if (const std::string& word = name(node->name);
-      word.size() > 1 && (word[0] == 'i' || word[0] == 'u') &&
-      word.find_first_not_of("0123456789", 1) == std::string::npos)
-    fail(node->pos, "wse.csl.type.width",
-         cat("integers of ", word.substr(1), " bits are not there"),
-         "legal are 8, 16, 32 and 64 bits");
   if (name(node->name) == "_")
     fail(node->pos, "wse.csl.name.unknown", "\"_\" is not declared",
          "a call whose result nobody needs is a statement by itself: f();");
@@ -218,12 +233,18 @@ TypeRef Analyzer::struct_type_of(Node* node) {
         fail(f->pos, "wse.csl.type.duplicate_field",
              cat("field \"", name(f->name), "\" occurs twice"));
     }
-    const bool whole =
-        t->is_int() || t->is_float() || t->kind == T::enum_ || (t->kind == T::struct_ && t->packed);
-    if (node->has(kPacked) && !whole)
+    const bool has_bits = t->is_int() || t->is_float() || t->kind == T::enum_ ||
+                          t->kind == T::bool_ || t->kind == T::pointer || t->is_packed();
+    if (node->has(kPacked) && !has_bits)
       fail(f->pos, "wse.csl.type.packed",
            cat("field \"", name(f->name), "\" of a packed type is of type ", text(t)),
-           "legal are integers and floats of 8, 16, 32 and 64 bits, enums and packed types");
+           "legal are integers, floats, bool, enums, pointers and packed types");
+    if (node->has(kPacked) && node->has(kUnion) && !fields.empty() &&
+        t->packed_bits() != fields[0].type->packed_bits())
+      fail(f->pos, "wse.csl.type.packed",
+           cat("field \"", name(f->name), "\" of a packed union has ", t->packed_bits(),
+               " bits, \"", name(fields[0].name), "\" has ", fields[0].type->packed_bits()),
+           "the fields of a packed union have the same number of bits");
     if (node->has(kUnion) && f->b)
       fail(f->pos, "wse.csl.type.union", "a field of a union has no value of its own");
     fields.push_back({f->name, t});
@@ -269,6 +290,10 @@ TypeRef Analyzer::enum_type_of(Node* node) {
       while (taken.contains(next)) ++next;
       value = next;
       taken.insert(next);
+      if (!fits(underlying, value))
+        fail(f->pos, "wse.csl.type.enum",
+             cat("member \"", name(f->name), "\" is ", value, ", which does not fit ",
+                 text(underlying)));
     }
     for (auto& old : members) {
       if (old.first == f->name)

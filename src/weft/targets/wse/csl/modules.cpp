@@ -158,19 +158,16 @@ Module* Analyzer::instantiate(const Source* source, const Value* params, Pos pos
       diag.notes.push_back({"the first declaration is here", it->second->node->pos});
     }
   }
+  // Modules of the library say by a param of ours which structs they may be given.
+  const bool whole = m->decls.contains(names_.intern("weft_others"));
+  const bool opens = m->decls.contains(names_.intern("weft_structs"));
   auto bind = [&](auto& self, const Value& all, bool nested) -> void {
     for (std::size_t k = 0; k < all.type->fields.size(); ++k) {
       Symbol field = all.type->fields[k].name;
       auto it = m->decls.find(field);
       if (it == m->decls.end() || it->second->node->kind != Kind::param_decl) {
-        // What a library's get_params() gives may be passed on whole, under any name.
         const Value& inner = aggregate(all).at(static_cast<std::int64_t>(k));
-        if (!nested && source->path.starts_with("<kernels/") && inner.type->kind == T::struct_)
-          self(self, inner, true);
-        // Structs of parameters are passed on whole to these.
-        const bool whole = source->path.starts_with("<memcpy/") ||
-                           source->path.starts_with("<kernels/") ||
-                           source->path.starts_with("<collectives_2d/");
+        if (!nested && opens && inner.type->kind == T::struct_) self(self, inner, true);
         if (field && !whole) {
           warn(pos, "wse.csl.param.unknown",
                cat("\"", m->label, "\" has no param \"", name(field), "\"; the value is not used"));
@@ -344,6 +341,7 @@ void Analyzer::resolve(Decl* d, Pos use) {
           if (node->has(kConst)) g->type = d->value.type;
           g->init = d->value;
           g->is_const = node->has(kConst);
+          if (node->has(kExport) && narrow(g->type)) refuse_narrow(g->type, node->pos);
           g->module = d->module;
           g->pos = node->pos;
           if (node->c) {

@@ -131,7 +131,7 @@ namespace {
 /// Whether `to` represents every value of `from`, another fixed-width type.
 bool widens(TypeRef from, TypeRef to) {
   if (from->is_int() && to->is_int())
-    return to->size > from->size && (to->is_signed() || !from->is_signed());
+    return to->bits() > from->bits() && (to->is_signed() || !from->is_signed());
   return from->is_float() && to->is_float() && to->size > from->size;
 }
 
@@ -286,9 +286,8 @@ Operand Analyzer::arithmetic(Pos pos, Tok op, Operand a, Operand b2) {
   }
   std::uint16_t x = to_reg(a, pos), y = to_reg(b2, pos), r = new_reg(pos);
   emit({opcode(op), static_cast<std::uint8_t>(bytecode_type(a.type)), r, x, y}, pos);
-  Operand out = in_reg(is_comparison(op) ? types_.bool_ : a.type, r);
-  out.temp = !is_comparison(op);  // a comparison's type field is its operands' type
-  return out;
+  if (is_comparison(op)) return in_reg(types_.bool_, r);  // not `temp`: of its operands' type
+  return computed(a.type, r, pos);
 }
 
 Operand Analyzer::eval_binary(Node* node, TypeRef hint) {
@@ -349,8 +348,17 @@ Operand Analyzer::eval_unary(Node* node, TypeRef hint) {
   emit({node->op == Tok::minus ? Op::neg : Op::bnot,
         static_cast<std::uint8_t>(bytecode_type(a.type)), r, x, 0},
        pos);
-  Operand out = in_reg(a.type, r);
-  out.temp = true;
+  return computed(a.type, r, pos);
+}
+
+/// The result of the last instruction, wrapped to the bits of an integer that has fewer than its
+/// storage.
+Operand Analyzer::computed(TypeRef type, std::uint16_t r, Pos pos) {
+  Operand out = in_reg(type, r);
+  out.temp = type->width < 0;
+  if (type->width >= 0)
+    extend(r, 0, static_cast<std::uint32_t>(type->width),
+           (type->kind == T::enum_ ? type->elem : type)->is_signed(), pos);
   return out;
 }
 
@@ -493,7 +501,11 @@ bool Analyzer::coerce_known(Value& v, TypeRef target, std::string* why) {
           return false;
         }
         Value e = a.at(from_index);
-        if (!coerce_known(e, target->fields[k].type, why)) return false;
+        if (!coerce_known(e, target->fields[k].type, why)) {
+          if (why && !why->empty() && target->fields[k].name)
+            *why = cat("field \"", name(target->fields[k].name), "\": ", *why);
+          return false;
+        }
         out->items.push_back(std::move(e));
       }
     }
@@ -596,6 +608,14 @@ Operand Analyzer::coerce(Operand op, TypeRef target, Pos pos, std::string_view w
     note = field_problem(op.type, target);
   if (note.empty() && op.type->is_number() && target->kind == T::enum_)
     note = cat("a number becomes a member by @as(", text(target), ", value)");
+  if (note.empty() && op.type->kind == T::pointer && target->kind == T::pointer &&
+      op.type->is_const && !target->is_const)
+    note = "a pointer to constant data cannot become a pointer to mutable data";
+  if (note.empty() && op.type->is_number() && target->kind == T::bool_)
+    note = "a number is compared: x != 0";
+  if (note.empty() && op.type->kind == T::pointer && target->kind == T::pointer &&
+      op.type->elem->kind == T::array && op.type->elem->elem == target->elem && !target->many)
+    note = cat("&a[0] points to one element; [*]", text(target->elem), " points to all of them");
   if (note.empty() && op.type->is_number() && target->is_number()) {
     note = cat("there is no implicit conversion here; @as(", text(target), ", value) converts");
   }
@@ -653,9 +673,11 @@ Operand Analyzer::convert(Pos pos, TypeRef target, Operand op) {
   }
   Ty from_ty = bytecode_type(from), to_ty = bytecode_type(target);
   std::uint16_t x = to_reg(op, pos);
-  if (from_ty == to_ty) return in_reg(target, x);
+  const bool wraps = target->width >= 0 && !widens(from, target);
+  if (from_ty == to_ty && !wraps) return in_reg(target, x);
   std::uint16_t r = new_reg(pos);
   emit({Op::cvt, static_cast<std::uint8_t>(to_ty), r, x, static_cast<std::uint16_t>(from_ty)}, pos);
+  if (wraps) return computed(target, r, pos);
   return in_reg(target, r);
 }
 

@@ -56,10 +56,13 @@ Node* Parser::binary(int lowest) {
     Node* n = make(Kind::binary);
     n->op = kind();
     advance();
-    if (kind() == n->op && (n->op == Tok::amp || n->op == Tok::pipe || n->op == Tok::plus)) {
+    if (kind() == n->op &&
+        (n->op == Tok::amp || n->op == Tok::pipe || n->op == Tok::plus || n->op == Tok::star)) {
       fail("wse.csl.parse.operator", n->op == Tok::amp    ? "there is no &&; write: a and b"
                                      : n->op == Tok::pipe ? "there is no ||; write: a or b"
-                                                          : "there is no ++; write: a += 1");
+                                     : n->op == Tok::star
+                                         ? "there is no **; write: a * a, or <math>.pow"
+                                         : "there is no ++; write: a += 1");
     }
     n->a = left;
     n->b = binary(p + 1);

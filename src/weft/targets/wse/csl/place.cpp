@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places: what can be read, written and pointed at, at compile time and in the memory of a PE.
-#include <cstring>
-
 #include "weft/base/text.h"
 #include "weft/targets/wse/csl/depth.h"
 
@@ -143,7 +141,7 @@ void Analyzer::copy_memory(const Operand& to, const Operand& from, std::uint32_t
 
 /// A known aggregate, or one made of parts, as memory.
 Operand Analyzer::materialize(Operand op, Pos pos) {
-  if (op.where == Operand::memory) return op;
+  if (op.where == Operand::memory) return op.bit < 0 ? op : load_field(op, pos);
   if (op.is_known()) {
     Operand mem;
     mem.where = Operand::memory;
@@ -160,35 +158,19 @@ Operand Analyzer::materialize(Operand op, Pos pos) {
   return slot;
 }
 
-/// Element or field k of a known aggregate. A union keeps the field that was written last: `i` is
-/// its number.
-Value Analyzer::known_part(const Value& v, std::int64_t k, Pos pos) {
-  if (!v.type->is_union) return aggregate(v).at(k);
-  const Value& held = aggregate(v).at(0);
-  if (v.i == k) return held;
-  TypeRef wanted = v.type->fields[static_cast<std::size_t>(k)].type;
-  if (!wanted->is_scalar() || !held.type->is_scalar() || wanted->size > held.type->size ||
-      wanted->kind == T::pointer || held.type->kind == T::pointer)
-    fail(pos, "wse.csl.union.comptime",
-         cat("at compile time the union holds a ", text(held.type), ", which cannot be read as ",
-             text(wanted)),
-         "read the field that was written, or make the union a var of the PE");
-  const std::uint64_t bits = scalar_bits(held, pos);
-  Value out;
-  out.type = wanted;
-  if (wanted->is_float()) out.f = float_from_bits(wanted, static_cast<std::uint32_t>(bits));
-  else out.i = wrap_to(wanted, static_cast<Int128>(bits));
-  return out;
-}
-
 /// Element or field k of an aggregate operand.
 Operand Analyzer::part(const Operand& op, std::size_t k, Pos pos) {
   TypeRef type = op.type->kind == T::array ? op.type->elem : op.type->fields[k].type;
   if (op.is_known()) return known_operand(known_part(op.value, static_cast<std::int64_t>(k), pos));
   if (op.where == Operand::parts) return (*op.fields)[k];
   Operand mem = collapse(op, pos);
-  mem.offset +=
-      static_cast<std::int32_t>(op.type->kind == T::array ? k * type->size : op.type->offsets[k]);
+  if (op.type->is_packed()) {
+    if (mem.bit < 0) mem.whole = op.type->size;
+    mem.bit = std::max(mem.bit, 0) + static_cast<std::int32_t>(op.type->offsets[k]);
+  } else {
+    mem.offset +=
+        static_cast<std::int32_t>(op.type->kind == T::array ? k * type->size : op.type->offsets[k]);
+  }
   mem.type = type;
   return mem;
 }
@@ -196,6 +178,8 @@ Operand Analyzer::part(const Operand& op, std::size_t k, Pos pos) {
 void Analyzer::store_memory(const Operand& mem, Operand v, Pos pos) {
   TypeRef type = mem.type;
   if (type->kind == T::void_) return;
+  if (mem.bit >= 0 && !(type->is_packed() && v.where == Operand::parts))
+    return store_field(mem, std::move(v), pos);
   if (type->is_scalar()) {
     std::uint16_t r = to_reg(v, pos);
     auto ty = static_cast<std::uint8_t>(bytecode_type(type));
@@ -243,6 +227,7 @@ void Analyzer::store_memory(const Operand& mem, Operand v, Pos pos) {
 }
 
 Operand Analyzer::load_memory(const Operand& mem, Pos pos) {
+  if (mem.bit >= 0) return load_field(mem, pos);
   if (mem.type->is_scalar()) return in_reg(mem.type, to_new_reg(mem, pos));
   if (mem.type->is_dsd()) return in_dreg(mem.type, to_dreg(mem, pos));
   return mem;
@@ -277,10 +262,16 @@ Value* Analyzer::cell_slot(const Place& p, bool write, Pos pos) {
 
 namespace {
 
+/// Whether nothing of the program can write here: the object is constant, not only the way to it.
+bool is_constant(const Operand& op) {
+  return op.base == Operand::absolute && op.global && op.global->is_const;
+}
+
 /// The part of `v` of type `wanted` at byte `offset`, or null.
 const Value* value_at(const Value& v, std::int64_t offset, TypeRef wanted) {
   if (offset == 0 && v.type == wanted) return &v;
-  if (!v.type->is_aggregate() || !v.obj || offset < 0 || offset >= v.type->size) return nullptr;
+  if (!v.type->is_aggregate() || v.type->packed || !v.obj || offset < 0 || offset >= v.type->size)
+    return nullptr;
   const Aggregate& a = aggregate(v);
   if (v.type->kind == T::array) {
     std::int64_t size = v.type->elem->size;
@@ -306,13 +297,8 @@ Operand Analyzer::load(const Place& p, Pos pos) {
     case Place::reg: return in_reg(p.type, p.operand.r);
     case Place::dreg: return in_dreg(p.type, p.operand.r);
     case Place::memory:
-      if (p.operand.base == Operand::absolute && p.operand.is_const && p.operand.index == kNoReg &&
-          p.operand.global && p.operand.global->init.defined() && p.operand.offset == 0 &&
-          p.type == p.operand.global->type) {
-        return known_operand(p.operand.global->init);
-      }
-      if (p.operand.base == Operand::absolute && p.operand.is_const && p.operand.index == kNoReg &&
-          p.operand.global && p.operand.global->init.defined()) {
+      if (is_constant(p.operand) && p.operand.index == kNoReg && p.operand.global->init.defined() &&
+          p.operand.bit < 0) {
         const Value* v = value_at(p.operand.global->init, p.operand.offset, p.type);
         if (v) return known_operand(*v);
       }
@@ -423,6 +409,10 @@ Operand Analyzer::address_of(const Place& p, Pos pos) {
   Value v;
   switch (p.kind) {
     case Place::cell: {
+      Place around = p;
+      if (!p.path.empty()) around.path.pop_back();
+      if (!p.path.empty() && cell_slot(around, false, pos)->type->is_packed())
+        refuse_packed_address(pos);
       v.type = types_.pointer(p.type, p.is_const, false);
       Ref<CellPointer> cp(new CellPointer);
       cp->cell = p.cell_ref;
@@ -431,6 +421,7 @@ Operand Analyzer::address_of(const Place& p, Pos pos) {
       return known_operand(v);
     }
     case Place::memory:
+      if (p.operand.bit >= 0) refuse_packed_address(pos);
       if (p.operand.base == Operand::absolute && p.operand.index == kNoReg) {
         v.type = types_.pointer(p.type, p.is_const, false);
         v.p = p.operand.global;
@@ -497,7 +488,7 @@ Place Analyzer::field_place(Place base, Symbol field, Pos pos) {
     return p;
   }
   if (base.kind == Place::memory) {
-    if (base.operand.is_const && base.operand.global && base.operand.base == Operand::absolute) {
+    if (is_constant(base.operand)) {
       Operand whole = load(base, pos);
       if (whole.is_known()) return place_of_operand(part(whole, static_cast<std::size_t>(k), pos));
     }
@@ -606,7 +597,7 @@ Place Analyzer::index_place(Place base, const std::vector<Node*>& indices, Pos p
       return p;
     }
     if (base.kind == Place::memory) {
-      if (base.operand.is_const && base.operand.global && base.operand.base == Operand::absolute) {
+      if (is_constant(base.operand)) {
         Operand whole = load(base, pos);
         if (whole.is_known())
           return place_of_operand(part(whole, static_cast<std::size_t>(linear), pos));
@@ -734,34 +725,6 @@ Place Analyzer::place(Node* node) {
       }
       return place_of_operand(eval(node));
     default: return place_of_operand(eval(node));
-  }
-}
-
-// ---- bytes of initial values ----
-
-void Analyzer::write_bytes(std::string& out, std::uint32_t at, const Value& v, Pos pos) {
-  TypeRef t = v.type;
-  if (t->kind == T::void_) return;
-  if (t->is_scalar()) {
-    std::uint64_t bits = scalar_bits(v, pos);
-    for (std::uint32_t k = 0; k < t->size && at + k < out.size(); ++k)
-      out[at + k] = static_cast<char>(bits >> (8 * k));
-    return;
-  }
-  if (t->is_dsd()) {
-    Dsd d = static_cast<DsdValue*>(v.obj.get())->dsd;
-    if (Global* g = static_cast<DsdValue*>(v.obj.get())->global)
-      d.base = static_cast<std::uint16_t>(address(g, pos) + d.base);
-    if (at + sizeof d <= out.size()) std::memcpy(out.data() + at, &d, sizeof d);
-    return;
-  }
-  if (!t->is_aggregate() || !v.obj)
-    fail(pos, "wse.csl.type.runtime", cat("a value of type ", text(t), " cannot lie in memory"));
-  const Aggregate& a = aggregate(v);
-  for (std::int64_t k = 0; k < a.count; ++k) {
-    std::uint32_t offset = t->kind == T::array ? static_cast<std::uint32_t>(k) * t->elem->size
-                                               : t->offsets[static_cast<std::size_t>(k)];
-    write_bytes(out, at + offset, a.at(k), pos);
   }
 }
 

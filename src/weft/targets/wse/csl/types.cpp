@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/wse/csl/types.h"
 
+#include <bit>
+
 #include "weft/base/hash.h"
 #include "weft/base/text.h"
 
@@ -105,6 +107,25 @@ Types::Types(Names& names) : names_(names) {
   direction = get(T::direction);
 }
 
+namespace {
+/// Of an integer of `bits` bits in memory.
+std::uint32_t storage_bytes(int bits) {
+  if (bits > 64) return static_cast<std::uint32_t>((std::int64_t{bits} + 31) / 32 * 4);
+  return std::bit_ceil(static_cast<std::uint32_t>(std::max(bits, 1) + 7) / 8);
+}
+}  // namespace
+
+TypeRef Types::integer(int bits, bool is_signed) {
+  constexpr T kinds[2][4] = {{T::u8, T::u16, T::u32, T::u64}, {T::i8, T::i16, T::i32, T::i64}};
+  TypeRef storage = get(kinds[is_signed][std::countr_zero(storage_bytes(bits))]);
+  if (storage->bits() == bits) return storage;
+  Type t = *storage;
+  t.width = bits;
+  t.name = cat(is_signed ? "i" : "u", bits);
+  std::string key = t.name;
+  return intern(std::move(t), std::move(key));
+}
+
 void Types::lay_out(Type& t) const {
   auto round = [](std::uint64_t n, std::uint64_t a) { return (n + a - 1) / a * a; };
   switch (t.kind) {
@@ -122,12 +143,21 @@ void Types::lay_out(Type& t) const {
     case T::struct_: {
       std::uint64_t at = 0, end = 0;
       t.runtime = true;
+      if (t.packed) {
+        for (const FieldType& f : t.fields) {
+          t.offsets.push_back(static_cast<std::uint32_t>(at));
+          end = std::max(end, at + f.type->packed_bits());
+          if (!t.is_union) at = end;
+        }
+        t.width = static_cast<int>(std::min<std::uint64_t>(end, 0x7fffffff));
+        t.size = storage_bytes(t.width);
+        t.align = std::min(t.size, 4u);
+        break;
+      }
       for (const FieldType& f : t.fields) {
         if (!f.type->runtime) t.runtime = false;
-        if (!t.packed) {
-          at = round(at, f.type->align);
-          t.align = std::max(t.align, f.type->align);
-        }
+        at = round(at, f.type->align);
+        t.align = std::max(t.align, f.type->align);
         t.offsets.push_back(static_cast<std::uint32_t>(at));
         end = std::max(end, at + f.type->size);
         if (!t.is_union) at += f.type->size;
@@ -140,6 +170,7 @@ void Types::lay_out(Type& t) const {
       t.size = t.elem->size;
       t.align = t.elem->align;
       t.runtime = t.elem->runtime;
+      t.width = t.elem->width;
       break;
     default: break;
   }
@@ -271,7 +302,7 @@ std::string Types::text(TypeRef t) const {
         out += cat(i ? "," : "", text(t->fields[i].type));
       return cat(out, ")", text(t->elem));
     }
-    default: return std::string(basic_name(t->kind));
+    default: return t->name.empty() ? std::string(basic_name(t->kind)) : t->name;
   }
 }
 

@@ -90,7 +90,8 @@ struct Type {
   std::string name;                                      // named struct or enum
   std::uint32_t size = 0, align = 1;                     // in PE memory; 0: not a run-time type
   bool runtime = false;                                  // may exist at run time
-  std::vector<std::uint32_t> offsets;                    // struct
+  std::vector<std::uint32_t> offsets;                    // struct; of a packed one in bits
+  int width = -1;  // bits where they are not those of `size`: iN, uN, their enums, packed types
 
   bool is_int() const { return kind >= T::i8 && kind <= T::u64; }
   bool is_signed() const { return kind >= T::i8 && kind <= T::i64; }
@@ -108,7 +109,12 @@ struct Type {
            kind == T::enum_ || kind == T::pointer;
   }
   bool is_aggregate() const { return kind == T::struct_ || kind == T::array; }
-  int bits() const { return static_cast<int>(size) * 8; }
+  int bits() const { return width >= 0 ? width : static_cast<int>(size) * 8; }
+  /// As a field of a packed type.
+  std::uint32_t packed_bits() const {
+    return kind == T::bool_ ? 1u : static_cast<std::uint32_t>(bits());
+  }
+  bool is_packed() const { return kind == T::struct_ && packed; }
   std::int64_t count() const;  // array elements
 };
 
@@ -129,6 +135,9 @@ class Types {
   std::string text(TypeRef type) const;
   /// The built-in type of this name, or null.
   TypeRef find(std::string_view name) const;
+  /// The integer of this many bits (0 to 64), stored in the smallest of 8, 16, 32 and 64 that holds
+  /// it.
+  TypeRef integer(int bits, bool is_signed);
 
   TypeRef void_, bool_, i16, i32, u16, u32, f16, f32, comptime_int, comptime_float, comptime_string,
       type, u8, i8, noreturn, direction;

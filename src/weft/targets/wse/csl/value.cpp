@@ -111,6 +111,7 @@ Int128 wrap_to(TypeRef type, Int128 value) {
   if (type->kind == T::bool_) return value != 0;
   if (type->kind == T::comptime_int) return value;
   int bits = type->bits();
+  if (bits == 0 && type->is_int()) return 0;
   if (bits == 0 || bits >= 128) return value;
   UInt128 mask = (UInt128(1) << bits) - 1;
   UInt128 u = static_cast<UInt128>(value) & mask;

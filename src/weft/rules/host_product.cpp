@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/rules/host_product.h"
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "weft/base/integers.h"
+#include "weft/base/text.h"
+#include "weft/ir/build.h"
+#include "weft/ir/reduction_pattern.h"
+#include "weft/ir/visit.h"
+#include "weft/schedule/tree.h"
+
+namespace weft::rules {
+
+using namespace ir;
+
+namespace {
+
+// What a processor with vectors of 32 bytes does in a clock, and the clocks of what surrounds a
+// tile. Two multiply-adds or two loads; four clocks until a sum can be added to; a tile begins and
+// ends; an element is copied into a panel or a longer buffer, stored in a vector, stored alone;
+// a line that is not next to the one before comes from the second cache.
+constexpr double kIssue = 2, kLatency = 4, kTile = 14, kPackElement = 1.2, kPadElement = 0.8,
+                 kStoreVector = 1.5, kStoreElement = 2.5, kLine = 6;
+constexpr double kFirstCache = 24576, kSecondRate = 20;  // bytes; bytes in a clock
+constexpr std::int64_t kPanelBytes = 1 << 18, kMostPanel = 4;
+
+const BlockNode* node_of(const Schedule& sch, BlockRef block) {
+  return schedule::find_block(sch.mod(), block)->realize()->block.get();
+}
+
+std::vector<const LoadNode*> operands_of(const BlockNode* node) {
+  std::vector<const LoadNode*> out;
+  const auto pattern = match_reduction(node);
+  if (!pattern || pattern->updates.size() != 1) return out;
+  for_each_expr(pattern->rest[0], [&](const Expr& e) {
+    if (const auto* l = as<LoadNode>(e)) out.push_back(l);
+  });
+  return out;
+}
+
+/// Which iterators a condition of the block's value asks for: their lanes would differ.
+std::set<const VarNode*> asked_iterators(const BlockNode* node) {
+  std::set<const VarNode*> out;
+  const auto pattern = match_reduction(node);
+  for_each_expr(pattern->rest[0], [&](const Expr& e) {
+    const auto* c = as<CallNode>(e);
+    const Expr condition = c && c->op == "if_then_else" ? c->args[0] : Expr();
+    if (!condition) return;
+    for (const VarNode* v : used_vars(condition)) out.insert(v);
+  });
+  return out;
+}
+
+/// Whether each index is one iterator or a constant, and each iterator one index.
+bool is_plain_access(const LoadNode* l) {
+  std::set<const void*> seen;
+  for (const Expr& e : l->indices)
+    if (e->kind != ExprKind::int_imm && (!as<VarNode>(e) || !seen.insert(e.get()).second))
+      return false;
+  return true;
+}
+
+/// Whether an operand's lines along the terms fill the first cache evenly, and a tile's fit.
+bool odd_lines(const Nest& nest, const HostProduct& t) {
+  const NestLoop& term = nest.reduction.back();
+  return term.moves[t.operand] && term.step * nest.widest_bytes % 256 != 0 &&
+         nest.terms * std::max<std::int64_t>(t.vectors * t.lanes * nest.widest_bytes, 64) <=
+             static_cast<std::int64_t>(kFirstCache) * 4 / 3;
+}
+
+struct Costs {
+  const Nest& nest;
+  double terms, results;
+
+  double elements(std::size_t operand) const {
+    double n = 1;
+    for (const auto* loops : {&nest.spatial, &nest.reduction})
+      for (const NestLoop& l : *loops)
+        if (l.moves[operand]) n *= static_cast<double>(l.extent);
+    return n;
+  }
+  double cycles(const HostProduct& t, bool plain) const {
+    const double v = static_cast<double>(t.vectors), r = static_cast<double>(t.rows);
+    const NestLoop &column = nest.spatial[t.column], &row = nest.spatial[t.row];
+    const double width = v * static_cast<double>(t.lanes);
+    const std::int64_t tiles_across = ceil_div(column.extent, t.vectors * t.lanes);
+    const std::int64_t tiles_down = t.row == t.column ? 1 : ceil_div(row.extent, t.rows);
+    const double down = t.row == t.column ? 1 : static_cast<double>(row.extent);
+    const double tiles = results / static_cast<double>(column.extent) / down *
+                         static_cast<double>(tiles_across * tiles_down);
+    const double bytes = width * nest.widest_bytes;
+    double term = std::max({r * v / kIssue, (r + v) / kIssue, kLatency});
+    if (terms * bytes > kFirstCache) term = std::max(term, bytes / kSecondRate);
+    const bool last = t.column + 1 == nest.spatial.size();
+    double out = tiles * (terms * (term + 0.2) + kTile);
+    out += results * (last ? kStoreVector / static_cast<double>(t.lanes) : kStoreElement);
+    const bool pads = column.extent % (t.vectors * t.lanes) != 0;
+    // What is no one-to-one copy of the operand is longer than its elements by at most the windows.
+    const double held =
+        plain ? elements(t.operand) : elements(t.operand) / std::max(1.0, terms / 4);
+    if (t.pack) out += held * kPackElement;
+    else if (plain) out += held / width * std::max(1.0, bytes / 64) * kLine;
+    if (pads) out += held * kPadElement + results * kPadElement / static_cast<double>(t.lanes);
+    return out;
+  }
+};
+
+}  // namespace
+
+void lay_out_results(Schedule& sch, BlockRef block, std::size_t row, std::size_t column) {
+  const BlockNode* node = node_of(sch, block);
+  const auto pattern = match_reduction(node);
+  std::string names, before, rows, columns;
+  bool plain = true, same = true;
+  const Exprs& indices = pattern->updates[0]->indices;
+  for (std::size_t d = 0; d < indices.size(); ++d) {
+    names += cat(d ? ", d" : "d", d);
+    const auto is = [&](std::size_t iter) {
+      return indices[d].get() == node->iters[iter].var.get();
+    };
+    plain = plain && (as<VarNode>(indices[d]) || indices[d]->kind == ExprKind::int_imm);
+    const std::size_t from_end = indices.size() - d;
+    if (is(column)) columns = cat("d", d), same = same && from_end == 1;
+    else if (row != column && is(row)) rows = cat("d", d, ", "), same = same && from_end == 2;
+    else before += cat("d", d, ", ");
+  }
+  if (same || !plain) return;
+  sch.transform_layout(
+      block, schedule::BufferChoice{"write", 0, {}},
+      schedule::IndexMap::parse(cat("lambda ", names, ": (", before, rows, columns, ")")));
+}
+
+std::int64_t host_lanes(const Nest& nest, const TargetInfo& machine) {
+  const int written = nest.node->writes[0].buffer->dtype.total_bytes();
+  return machine.limit(limits::kVectorBytes, 16) / std::max(nest.widest_bytes, written);
+}
+
+std::optional<HostProduct> match_host_product(const Nest& nest, const TargetInfo& machine) {
+  const std::vector<const LoadNode*> operands = operands_of(nest.node);
+  if (operands.size() != 2 || nest.reduction.empty() ||
+      nest.reduction.back().moves.size() != 2)  // one in an index, or in memory of its own
+    return std::nullopt;
+  const std::set<const VarNode*> asked = asked_iterators(nest.node);
+  const std::int64_t registers = machine.limit(limits::kVectorBytes, 16) >= 64 ? 32 : 16;
+  const Costs costs{nest, static_cast<double>(nest.terms), static_cast<double>(nest.results)};
+  std::optional<HostProduct> best;
+  const auto consider = [&](HostProduct t, bool plain) {
+    t.cycles = costs.cycles(t, plain);
+    // Of tiles that are as good, that of six rows and two vectors, and rows as they lie.
+    if (!best || t.cycles < 0.97 * best->cycles) best = t;
+  };
+  for (std::size_t k = nest.spatial.size(); k-- > 0;) {
+    const NestLoop& column = nest.spatial[k];
+    if (!column.constant || column.moves[0] == column.moves[1] ||
+        asked.count(nest.node->iters[k].var.get()))
+      continue;
+    HostProduct t;
+    t.column = k;
+    t.lanes = host_lanes(nest, machine);
+    if (column.extent < 2 || t.lanes < 2) continue;
+    t.operand = column.moves[0] ? 0 : 1;
+    const bool plain = is_plain_access(operands[t.operand]);
+    const std::int64_t wide = ceil_div(column.extent, t.lanes);
+    for (std::size_t r = nest.spatial.size(); r-- > 0;) {
+      const NestLoop& row = nest.spatial[r];
+      if (!row.moves[1 - t.operand] || row.moves[t.operand] || row.extent < 2) continue;
+      t.row = r;
+      for (const auto& [most_rows, vectors] :
+           {std::pair{6, 2}, {4, 3}, {3, 4}, {11, 1}, {2, 6}, {2, 5}}) {
+        t.vectors = std::min<std::int64_t>(vectors, wide);
+        for (std::int64_t rows = std::min<std::int64_t>(most_rows, row.extent); rows >= 2; --rows) {
+          t.rows = rows;
+          if (rows * t.vectors + std::min(rows, t.vectors) + 1 > registers) continue;
+          t.pack = plain;
+          if (t.pack || column.step == 1) consider(t, plain);
+          // Few rows read a panel hardly more often than it is written.
+          if (t.pack && column.step == 1 &&
+              costs.results <= 8.0 * static_cast<double>(rows * column.extent) &&
+              odd_lines(nest, t)) {
+            t.pack = false;
+            consider(t, plain);
+          }
+        }
+      }
+    }
+  }
+  if (best) {
+    const std::int64_t tile = best->vectors * best->lanes * nest.widest_bytes * nest.terms;
+    const std::int64_t tiles =
+        ceil_div(nest.spatial[best->column].extent, best->vectors * best->lanes);
+    // Few tiles are one panel: the other operand is read once.
+    best->panel = std::clamp<std::int64_t>(kPanelBytes / std::max<std::int64_t>(tile, 1), 1,
+                                           tiles <= 2 * kMostPanel ? tiles : kMostPanel);
+    if (!best->pack) best->panel = 1;  // rows read a tile again while the first cache holds it
+    while (tiles % best->panel) --best->panel;  // a part of a panel would ask at every tile
+  }
+  return best;
+}
+
+namespace {
+
+/// The operand that moves along the columns, copied in panels as wide as a tile.
+BlockRef pack_operand(Schedule& sch, const Nest& nest, const HostProduct& tile) {
+  const std::size_t axes = nest.node->iters.size(), results = nest.spatial.size();
+  const std::int64_t columns = tile.vectors * tile.lanes;
+  std::string names, lead, inside;
+  for (std::size_t i = 0; i < axes; ++i) {
+    names += cat(i ? ", x" : "x", i);
+    const NestLoop& l = i < results ? nest.spatial[i] : nest.reduction[i - results];
+    if (i != tile.column && l.moves[tile.operand])
+      (i < results ? lead : inside) += cat("x", i, ", ");
+  }
+  const std::string column = cat("x", tile.column);
+  // Reads are in an order of their own.
+  const Buffer& buffer = operands_of(nest.node)[tile.operand]->buffer;
+  std::int64_t read = 0;
+  while (nest.node->reads[static_cast<std::size_t>(read)].buffer.get() != buffer.get()) ++read;
+  return sch.reindex_cache_read(
+      nest.block, read, "global",
+      schedule::IndexMap::parse(cat("lambda ", names, ": (", lead, column, " // ", columns, ", ",
+                                    inside, column, " % ", columns, ")")));
+}
+
+/// The loop over a tile's columns as vectors that the machine has: a compiler makes other numbers
+/// of them than powers of two into longer ones.
+void vectorize_columns(Schedule& sch, const LoopRef& columns, const HostProduct& tile) {
+  if (std::has_single_bit(static_cast<std::uint64_t>(tile.vectors))) return sch.vectorize(columns);
+  const auto cut = sch.split(columns, {factor(tile.vectors), factor(tile.lanes)});
+  sch.unroll(cut[0]);
+  sch.vectorize(cut[1]);
+}
+
+/// The first loop that gives every thread something, or the longest.
+LoopRef shared_loop(Schedule& sch, const std::vector<LoopRef>& outer) {
+  LoopRef longest;
+  std::int64_t most = 0;
+  for (const LoopRef& l : outer) {
+    std::int64_t extent = 0;
+    if (!is_const_int(schedule::find_loop(sch.mod(), l)->loop()->extent, &extent)) return l;
+    if (extent >= kHostPieces) return l;
+    if (extent > most) most = extent, longest = l;
+  }
+  return longest;
+}
+
+}  // namespace
+
+void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& tile) {
+  const BlockRef block = nest.block;
+  const std::size_t axes = nest.node->iters.size(), results = nest.spatial.size();
+  const std::int64_t columns = tile.vectors * tile.lanes;
+  const std::int64_t missing = (columns - nest.spatial[tile.column].extent % columns) % columns;
+  const bool has_rows = tile.row != tile.column;
+  BlockRef store;
+  if (missing) {
+    std::vector<std::int64_t> padding(axes, 0);
+    padding[tile.column] = missing;
+    store = sch.pad_einsum(block, padding).back();
+    sch.set_scope(block, 0, "local");
+  } else {
+    store = sch.cache_write(block, 0, "local");
+  }
+  std::optional<BlockRef> packed;
+  if (tile.pack) {
+    Nest now = nest;  // buffers are others since
+    now.node = node_of(sch, block);
+    packed = pack_operand(sch, now, tile);
+  }
+  lay_out_results(sch, block, tile.row, tile.column);
+  const std::vector<LoopRef> loops = sch.get_loops(block);
+  const auto wide =
+      sch.split(loops[tile.column], {std::nullopt, factor(tile.panel), factor(columns)});
+  // Loops that move the operand of the columns stand outside of those that read it again.
+  std::vector<LoopRef> order, again;
+  for (std::size_t i = 0; i < results; ++i) {
+    if (i == tile.column || (has_rows && i == tile.row)) continue;
+    (nest.spatial[i].moves[tile.operand] ? order : again).push_back(loops[i]);
+  }
+  const std::size_t leading = order.size();
+  order.push_back(wide[0]);
+  order.insert(order.end(), again.begin(), again.end());
+  LoopRef row;
+  if (has_rows) {
+    const auto cut = sch.split(loops[tile.row], {std::nullopt, factor(tile.rows)});
+    order.push_back(cut[0]);
+    row = cut[1];
+  }
+  const std::vector<LoopRef> outer = order;
+  order.push_back(wide[1]);
+  order.insert(order.end(), loops.begin() + static_cast<std::ptrdiff_t>(results), loops.end());
+  if (row.var) order.push_back(row);
+  order.push_back(wide[2]);
+  sch.reorder(order);
+  if (packed) {
+    sch.compute_at(*packed, wide[0]);
+    const std::vector<LoopRef> all = sch.get_loops(*packed);
+    if (all.size() > leading + 1) {
+      const auto cut = sch.split(all[leading + 1], {std::nullopt, factor(columns)});
+      std::vector<LoopRef> inner{cut[0]};
+      inner.insert(inner.end(), all.begin() + static_cast<std::ptrdiff_t>(leading) + 2, all.end());
+      inner.push_back(cut[1]);
+      sch.reorder(inner);
+      vectorize_columns(sch, cut[1], tile);
+    }
+  }
+  sch.reverse_compute_at(store, wide[1], true);
+  const std::vector<LoopRef> stored = sch.get_loops(store);
+  const BlockRef init = sch.decompose_reduction(block, loops[results]);
+  const std::vector<LoopRef> first = sch.get_loops(init);
+  if (row.var) sch.unroll(row), sch.unroll(first[first.size() - 2]);
+  vectorize_columns(sch, wide[2], tile);
+  vectorize_columns(sch, first.back(), tile);
+  // Whole results are stored in vectors where they lie so, else one by one.
+  const bool last = tile.column + 1 == results;
+  for (std::size_t i = outer.size() + 1; i < stored.size(); ++i) {
+    if (last && i + 1 == stored.size()) vectorize_columns(sch, stored[i], tile);
+    else sch.unroll(stored[i]);
+  }
+  if (nest.results > kHostParallelWork / nest.terms)
+    if (const LoopRef l = shared_loop(sch, outer); l.var) sch.parallel(l);
+}
+
+bool cut_into_digits(Schedule& sch, BlockRef block) {
+  const BlockNode* node = node_of(sch, block);
+  std::size_t which = node->iters.size();
+  std::int64_t digit = 0;
+  for (const LoadNode* l : operands_of(node)) {
+    for (const Expr& index : l->indices) {
+      for_each_expr(index, [&](const Expr& e) {
+        const auto* b = e->kind == ExprKind::floordiv ? as<BinaryNode>(e) : nullptr;
+        std::int64_t by = 0, extent = 0;
+        if (!b || !is_const_int(b->b, &by) || by < 2) return;
+        for (std::size_t i = 0; i < node->iters.size(); ++i) {
+          if (b->a.get() != node->iters[i].var.get() || node->iters[i].kind != IterKind::spatial ||
+              !is_const_int(node->iters[i].dom.extent, &extent) || extent % by)
+            continue;
+          which = i;
+          digit = by;
+        }
+      });
+    }
+  }
+  if (!digit) return false;
+  std::string from, to;
+  for (std::size_t i = 0; i < node->iters.size(); ++i) {
+    from += cat(i ? ", x" : "x", i);
+    to += i == which ? cat(i ? ", x" : "x", i, " // ", digit, ", x", i, " % ", digit)
+                     : cat(i ? ", x" : "x", i);
+  }
+  sch.transform_block_layout(block,
+                             schedule::IndexMap::parse(cat("lambda ", from, ": (", to, ")")));
+  for (std::int64_t k = 0; k < 2; ++k) {
+    const BlockNode* now = node_of(sch, block);
+    const std::vector<const LoadNode*> loads = operands_of(now);
+    const Buffer read = now->reads[static_cast<std::size_t>(k)].buffer;
+    const auto l = std::find_if(loads.begin(), loads.end(),
+                                [&](const LoadNode* x) { return x->buffer.get() == read.get(); });
+    // The window's weights: one element for each pair of iterators.
+    const bool both = l != loads.end() &&
+                      std::any_of((*l)->indices.begin(), (*l)->indices.end(), [&](const Expr& e) {
+                        return uses_var(e, now->iters[which].var.get()) &&
+                               uses_var(e, now->iters[which + 1].var.get());
+                      });
+    if (both) sch.reindex(block, schedule::BufferChoice{"read", k, {}});
+  }
+  sch.reindex(block, schedule::BufferChoice{"write", 0, {}});
+  return true;
+}
+
+}  // namespace weft::rules
