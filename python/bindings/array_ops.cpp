@@ -15,13 +15,11 @@
 
 #include "array_type.h"
 #include "direct.h"
-#include "weft/array/divisors.h"
 #include "weft/array/extreme_of_numbers.h"
 #include "weft/array/interpolate.h"
 #include "weft/array/isin.h"
 #include "weft/array/pad.h"
 #include "weft/array/repeat.h"
-#include "weft/array/running.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/grid_operators.h"
@@ -619,9 +617,6 @@ void bind_array_ops(nb::module_& m) {
     for (const Dims& d : shapes) pointers.push_back(&d);
     return broadcast_shapes(pointers, "broadcast_shapes");
   });
-  m.def("_running_extremes", [](const NDArray& x, int axis, bool largest) {
-    return unlocked([&] { return running_extremes(x, axis, largest); });
-  });
   m.def("_is_in", [](const NDArray& x, const NDArray& values) {
     return unlocked([&] { return is_in(x, values); });
   });
@@ -629,12 +624,6 @@ void bind_array_ops(nb::module_& m) {
         [](const NDArray& x, const NDArray& xp, const NDArray& fp, double left, double right) {
           return unlocked([&] { return interpolate(x, xp, fp, left, right); });
         });
-  m.def("_gcd", [](const NDArray& a, const NDArray& b) {
-    return unlocked([&] { return greatest_divisors(a, b); });
-  });
-  m.def("_lcm", [](const NDArray& a, const NDArray& b) {
-    return unlocked([&] { return least_multiples(a, b); });
-  });
   m.def("_histogram", [](const NDArray& x, std::int64_t bins) -> std::optional<NDArray> {
     if (x.on_host()) return unlocked([&] { return counts_of(x, bins); });
     if (!has_grid(x)) return std::nullopt;

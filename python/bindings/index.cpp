@@ -6,6 +6,7 @@
 
 #include "array_type.h"
 #include "weft/array/into.h"
+#include "weft/devices/grid_operators.h"
 
 namespace weft::py {
 
@@ -243,6 +244,8 @@ PyObject* get_item(const NDArray& array, PyObject* key) {
     const NDArray back = p.view.permute(axis_order(p.view.ndim(), 1, p.position));
     return wrap(take(back, p.arrays[0], p.position));
   }
+  if (has_grid(p.view) && !is_complex(p.view.elem()))
+    return wrap(grid_gather(p.view, p.arrays, p.position));
   NDArray out = gather(p.view, p.arrays);
   return wrap(move_front(out, index_ndim(p.arrays), p.position).contiguous());
 }

@@ -15,6 +15,7 @@
 #include "weft/array/divisors.h"
 #include "weft/array/running.h"
 #include "weft/array/select.h"
+#include "weft/devices/grid_operators.h"
 
 namespace weft::py {
 
@@ -29,7 +30,13 @@ auto at_once_or_unlocked(const NDArray& x, const F& f) {
   return f();
 }
 
-/// cummax, cummin: (values, positions) along an axis of an array on the host.
+std::optional<std::pair<NDArray, NDArray>> extremes_along(const NDArray& x, int axis,
+                                                          bool largest) {
+  if (has_grid(x)) return grid_running_extremes(x, axis, largest);
+  return x.on_host() ? running_extremes(x, axis, largest) : std::nullopt;
+}
+
+/// cummax, cummin: (values, positions) along an axis of an array.
 template <bool largest>
 PyObject* direct_running(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
@@ -42,13 +49,13 @@ PyObject* direct_running(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
       if (!PyLong_CheckExact(dim)) return not_plain();
       axis = static_cast<int>(PyLong_AsLong(dim));
     }
-    if (PyErr_Occurred() || axis < -x.ndim() || axis >= x.ndim() || !x.on_host() ||
+    if (PyErr_Occurred() || axis < -x.ndim() || axis >= x.ndim() || !(x.on_host() || has_grid(x)) ||
         is_complex(x.elem())) {
       PyErr_Clear();
       return not_plain();
     }
     if (axis < 0) axis += x.ndim();
-    auto found = at_once_or_unlocked(x, [&] { return running_extremes(x, axis, largest); });
+    auto found = at_once_or_unlocked(x, [&] { return extremes_along(x, axis, largest); });
     if (!found) return not_plain();
     static PyObject* const both =
         nb::object(nb::module_::import_("weft._functions.running").attr("Extremes"))
@@ -61,15 +68,20 @@ PyObject* direct_running(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
   });
 }
 
-template <NDArray (*f)(const NDArray&, const NDArray&)>
+NDArray divisors(const NDArray& a, const NDArray& b, bool multiple) {
+  if (has_grid(a)) return grid_divisors(a, b, multiple);
+  return multiple ? least_multiples(a, b) : greatest_divisors(a, b);
+}
+
+template <bool multiple>
 PyObject* direct_divisors(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     if (names || count != 2 || !is_ndarray(args[0]) || !is_ndarray(args[1])) return not_plain();
     const NDArray &a = unwrap(args[0]), &b = unwrap(args[1]);
     if (a.elem() != b.elem() || !(a.shape() == b.shape()) || !is_integer(a.elem()) ||
-        !a.on_host() || a.device() != b.device())
+        a.device() != b.device() || !(a.on_host() || has_grid(a)))
       return not_plain();
-    return wrap(at_once_or_unlocked(a, [&] { return f(a, b); }));
+    return wrap(at_once_or_unlocked(a, [&] { return divisors(a, b, multiple); }));
   });
 }
 
@@ -78,11 +90,19 @@ PyObject* direct_divisors(PyObject*, PyObject* const* args, Py_ssize_t count, Py
 void bind_selection(nb::module_& m) {
   static PyMethodDef direct[] = {direct_definition("cummax", direct_running<true>),
                                  direct_definition("cummin", direct_running<false>),
-                                 direct_definition("gcd", direct_divisors<greatest_divisors>),
-                                 direct_definition("lcm", direct_divisors<least_multiples>)};
+                                 direct_definition("gcd", direct_divisors<false>),
+                                 direct_definition("lcm", direct_divisors<true>)};
   for (PyMethodDef& d : direct)
     m.attr((std::string("_direct_") + d.ml_name).c_str()) = direct_function(d);
   using Unlocked = nb::call_guard<nb::gil_scoped_release>;
+  m.def("_running_extremes", &extremes_along, Unlocked());
+  m.def(
+      "_divisors",
+      [](const NDArray& a, const NDArray& b, bool multiple) -> std::optional<NDArray> {
+        if (!a.on_host() && !has_grid(a)) return std::nullopt;
+        return divisors(a, b, multiple);
+      },
+      Unlocked());
   m.def("_counts_from_zero", &counts_from_zero, Unlocked());
   m.def("_sums_from_zero", &sums_from_zero, Unlocked());
   m.def("_counts_in_bins", &counts_in_bins, Unlocked());

@@ -56,6 +56,39 @@ def test_histogram_on_every_target(target, dtype):
         np.testing.assert_array_equal(h.numpy(), expected, err_msg=f"{n} {bins} seed {SEED}")
 
 
+@pytest.mark.parametrize("target,dtype", list(itertools.product(TARGETS, ("int32", "uint32"))))
+def test_the_largest_of_many_points_stays(target, dtype):
+    rng = np.random.default_rng(SEED)
+    source = str(histogram(3001, 7, dtype)).replace("T.atomic_add", "T.atomic_max")
+    f = T.from_source(source)
+    assert "T.atomic_max(" in str(f) and str(T.from_source(str(f))) == str(f)
+    info = np.iinfo(dtype)
+    x, w = (
+        rng.integers(0, 6, 3001).astype("int32"),
+        rng.integers(info.min, info.max, 3001, dtype, endpoint=True),
+    )
+    start = np.zeros(7, dtype)
+    m = weft.build(scheduled(f, target), target=target)
+    h = weft.asarray(start, device=target, copy=True)
+    m["main"](weft.asarray(x, device=target), weft.asarray(w, device=target), h)
+    np.maximum.at(start, x, w)
+    np.testing.assert_array_equal(h.numpy(), start, err_msg=f"seed {SEED}")
+
+
+def test_maxima_are_of_integers_of_32_bits():
+    assert (
+        "atomicMax(&"
+        in weft.build(
+            scheduled(T.from_source(str(histogram(99, 3)).replace("_add", "_max")), CUDA),
+            target=CUDA,
+        ).source()
+    )
+    for dtype in ("float32", "int64"):
+        text = str(histogram(99, 3, dtype)).replace("atomic_add", "atomic_max")
+        error = refused(weft.ParseError, "parse.types", T.from_source, text)
+        assert f'an atomic maximum in "H" is one of {dtype}' in error.message
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_rows_are_scattered_and_added(target):
     rows, columns, out_rows = 37, 5, 6

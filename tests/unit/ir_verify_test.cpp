@@ -101,18 +101,18 @@ TEST(IrVerify, ExpressionsHaveALimitOfLevels) {
 TEST(IrVerify, AtomicAdditionsAreStoresOfOneElement) {
   Parts p;
   const Stmt good = atomic_add(p.a, {p.i, p.i}, p.one);
-  EXPECT_TRUE(adds_atomically(good, p.a.get()));
-  EXPECT_FALSE(adds_atomically(p.put(p.i, p.i)));
+  EXPECT_TRUE(updates_atomically(good, p.a.get()));
+  EXPECT_FALSE(updates_atomically(p.put(p.i, p.i)));
   EXPECT_FALSE(verify(p.func(p.loop(good))).has_value());
   const auto* made = as<StoreNode>(good);
   const Stmt other = make_ref<const StoreNode>(p.a, made->value, Exprs{p.i, make_int(0)});
-  expect_refused(verify(p.func(p.loop(other))), "verify.atomic.element", "adds to another element");
+  expect_refused(verify(p.func(p.loop(other))), "verify.atomic.element", "reads another element");
   const Stmt inside = make_ref<const StoreNode>(p.a, made->value + p.one, Exprs{p.i, p.i});
   expect_refused(verify(p.func(p.loop(inside))), "verify.atomic.place", "inside an expression");
   const Stmt mixed = make_ref<const StoreNode>(
       p.a, call_typed(dtypes::float32, "atomic_add", {load(p.a, {p.i, p.i}), make_int(1)}),
       Exprs{p.i, p.i});
-  expect_refused(verify(p.func(p.loop(mixed))), "verify.types", "an atomic addition of int64");
+  expect_refused(verify(p.func(p.loop(mixed))), "verify.types", "an atomic_add of int64");
 }
 
 void expect_error(const std::function<void()>& f, std::string_view code, std::string_view part) {

@@ -149,6 +149,13 @@ def _whole(x, name):
     return x
 
 
+def _divisors(a, b, multiple):
+    """Of arrays on the host and on devices with a grid; else None."""
+    if not (isinstance(a, NDArray) and isinstance(b, NDArray) and a.device == b.device):
+        return None
+    return _core._divisors(a, b, multiple)
+
+
 def _wholes(x1, x2, name):
     """Both as arrays of whole numbers; a number takes the array's type where that is unsigned."""
     a = _whole(x1, name)
@@ -162,8 +169,8 @@ def _wholes(x1, x2, name):
 def gcd(x1, x2):
     """The greatest common divisor of whole numbers, not negative."""
     a, b = weft.broadcast_arrays(*_wholes(x1, x2, "gcd"))
-    if isinstance(a, NDArray) and isinstance(b, NDArray) and a.device.host_accessible:
-        return _core._gcd(a, b)
+    if (found := _divisors(a, b, False)) is not None:
+        return found
     a, b = weft.abs(a), weft.abs(b)
     while bool(weft.any(b != 0)):
         other = weft.where(b == 0, 1, b)
@@ -175,10 +182,9 @@ def gcd(x1, x2):
 @whole
 def lcm(x1, x2):
     """The least common multiple of whole numbers, not negative; 0 where one is 0."""
-    a, b = _wholes(x1, x2, "lcm")
-    if isinstance(a, NDArray) and isinstance(b, NDArray) and a.device.host_accessible:
-        return _core._lcm(*weft.broadcast_arrays(a, b))
-    return _multiple(a, b, gcd(a, b))
+    a, b = weft.broadcast_arrays(*_wholes(x1, x2, "lcm"))
+    found = _divisors(a, b, True)
+    return _multiple(a, b, gcd(a, b)) if found is None else found
 
 
 @composed

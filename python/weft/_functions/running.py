@@ -23,7 +23,7 @@ def _running(x, dim, larger):
         return Extremes(x, weft.zeros((), dtype="int64", device=x.device))
     axis = axis_of(x, dim)
     keys = plain(x)
-    if isinstance(keys, NDArray) and keys.device.host_accessible and keys.dtype.kind != "c":
+    if isinstance(keys, NDArray) and keys.dtype.kind != "c":
         found = _core._running_extremes(keys, axis, larger)
         if found is not None:
             values = found[0] if x is keys else weft.take_along_axis(x, found[1], axis=axis)

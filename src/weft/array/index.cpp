@@ -404,8 +404,7 @@ NDArray take_along_axis(const NDArray& x, const NDArray& indices, int axis) {
         });
     return out.transpose(axis, -1).contiguous();
   }
-  if (!has_grid(x) && !is_complex(x.elem()))
-    return on_device().take_along(wide, indices.broadcast_to(shape), axis);
+  if (!is_complex(x.elem())) return on_device().take_along(wide, indices.broadcast_to(shape), axis);
   std::vector<NDArray> all;
   for (int i = 0; i < x.ndim(); ++i) {
     if (i == axis) {

@@ -75,7 +75,7 @@ class DeviceOperators {
   /// x at the indices, which stand for axes from `outer` on; with a grid only may `outer` be > 0.
   virtual NDArray gather(const NDArray& x, std::span<const NDArray> indices,
                          int outer = 0) const = 0;
-  /// Elements of x along `axis`, at `indices` of x's other extents; for devices without a grid.
+  /// Elements of x along `axis`, at `indices` of x's other extents; real numbers.
   virtual NDArray take_along(const NDArray& x, const NDArray& indices, int axis) const = 0;
   /// Equal indices: the last value stands, or all are added when `accumulate`.
   virtual void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,

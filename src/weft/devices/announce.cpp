@@ -116,7 +116,8 @@ class Operators final : public DeviceOperators {
     return weft::has_grid(x) ? grid_gather(x, indices, outer) : device_gather(x, indices);
   }
   NDArray take_along(const NDArray& x, const NDArray& indices, int axis) const override {
-    return device_take_along(x, indices, axis);
+    return weft::has_grid(x) ? grid_take_along(x, indices, axis)
+                             : device_take_along(x, indices, axis);
   }
   void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
                bool accumulate, Checked checked) const override {

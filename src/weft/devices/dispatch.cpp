@@ -9,8 +9,10 @@
 #include "weft/array/collapse.h"
 #include "weft/array/nest.h"
 #include "weft/base/fork_safe_mutex.h"
+#include "weft/base/integers.h"
 #include "weft/devices/complex.h"
 #include "weft/devices/grid.h"
+#include "weft/devices/grid_operators.h"
 #include "weft/devices/machine.h"
 #include "weft/devices/machine_integers.h"
 #include "weft/devices/pieces.h"
@@ -18,7 +20,7 @@
 #include "weft/devices/transpose.h"
 #include "weft/devices/whole.h"
 #include "weft/elements/row_ir.h"
-#include "weft/operators/integer_power.h"
+#include "weft/operators/integer_loop.h"
 #include "weft/runtime/backlog.h"
 #include "weft/runtime/recording.h"
 #include "weft/target/backend.h"
@@ -51,26 +53,38 @@ bool on_grid(const NDArray& out, std::string_view name, const Body& body) {
 
 namespace {
 
-/// Powers of integers: operands of the result's shape and type, one loop of squarings for each.
-void power(const NDArray& out, Elem compute, std::span<const Arg> args) {
-  NDArray in[2];
-  for (std::size_t k : {0u, 1u}) {
-    const NDArray x =
-        args[k].array ? *args[k].array : full(out.device(), compute, Dims{}, args[k].scalar);
-    in[k] = x.elem() == compute ? x : x.astype(compute);
-    in[k] = in[k].broadcast_to(out.shape()).contiguous();
-  }
-  const NDArray result = NDArray::empty(out.device(), compute, out.shape());
+/// A loop for each element, over compact operands of one type and shape.
+NDArray loop_over(operators::IntegerLoop what, const NDArray& a, const NDArray& b, Elem compute) {
+  const Dims* shapes[2] = {&a.shape(), &b.shape()};
+  const Dims shape = broadcast_shapes(shapes, "broadcast");
+  auto brought = [&](const NDArray& x) {
+    return (x.elem() == compute ? x : x.astype(compute)).broadcast_to(shape).contiguous();
+  };
+  const NDArray x = brought(a), y = brought(b), out = NDArray::empty(a.device(), compute, shape);
+  if (out.size() == 0) return out;
   ProgramCall call(out.device());
-  call.array(in[0]).array(in[1]).array(result);
-  call.integer((out.size() + operators::kPowerThreads - 1) / operators::kPowerThreads);
-  call.integer(out.size());
-  call.run({"integer_power", {static_cast<int>(compute)}},
-           [&] { return operators::integer_power(std::string(name_of(compute))); });
-  assign(out, result);
+  call.array(x).array(y).array(out);
+  call.integer(ceil_div(out.size(), operators::kIntegerLoopThreads)).integer(out.size());
+  call.run({"integer_loop", {static_cast<int>(what), static_cast<int>(compute)}},
+           [&] { return operators::integer_loop(what, std::string(name_of(compute))); });
+  return out;
+}
+
+void power(const NDArray& out, Elem compute, std::span<const Arg> args) {
+  auto array = [&](std::size_t k) {
+    return args[k].array ? *args[k].array : full(out.device(), compute, Dims{}, args[k].scalar);
+  };
+  assign(out, loop_over(operators::IntegerLoop::power, array(0), array(1), compute));
 }
 
 }  // namespace
+
+NDArray grid_divisors(const NDArray& a, const NDArray& b, bool multiple) {
+  const Elem e = promote(a.elem(), b.elem()), wide = elem_bytes(e) < 4 ? Elem::int32 : e;
+  const NDArray out =
+      loop_over(multiple ? operators::IntegerLoop::lcm : operators::IntegerLoop::gcd, a, b, wide);
+  return wide == e ? out : out.astype(e);
+}
 
 void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const Arg> args) {
   if (out.size() == 0 || narrow_elementwise(op, compute, out, args)) return;

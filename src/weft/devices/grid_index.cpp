@@ -173,9 +173,11 @@ class Tuples {
     return out;
   }
 
-  /// x with values at the positions, or the other way round. `order`, `place`: of sorted uses.
-  void use(PositionUse what, const NDArray& values, const NDArray* flag, const NDArray* order,
-           const NDArray* place) const {
+  /// x with values at the positions, or the other way round. `same`: the tuples share the values.
+  /// `order`, `place`: of sorted uses; `order` alone: the tuples that claimed places.
+  void use(PositionUse what, const NDArray& values, bool same = false,
+           const NDArray* flag = nullptr, const NDArray* order = nullptr,
+           const NDArray* place = nullptr) const {
     Dims extents, steps, before, before_steps;
     merged_axes(used, used + outer_, before, before_steps);
     merged_axes(used + outer_, x_.ndim(), extents, steps);
@@ -190,15 +192,21 @@ class Tuples {
     if (wide > 1) extents[last] /= wide;
     const std::string element =
         adds ? std::string(name_of(x_.elem())) : cat("uint", 8 * unit * wide);
-    const PositionSpec spec = this->spec(what, element, extents.size(), before.size());
-    const std::int64_t inner = count * in_words(rest), size = inner * outer_places;
-    const std::int64_t tile = order ? operators::kPositionThreads
+    PositionSpec spec = this->spec(what, element, extents.size(), before.size());
+    spec.same = same;
+    const bool claimed = what == PositionUse::put_claimed;
+    const std::int64_t inner = (claimed ? places : count) * in_words(rest),
+                       size = inner * outer_places;
+    spec.narrow = spec.narrow && device::fits_narrow(size);
+    const std::int64_t tile = place ? operators::kPositionThreads
                                     : operators::kPositionThreads * operators::kPositionItems;
     ProgramCall call(x_.device());
     call.array(x_).array(values);
-    for (const NDArray& index : at) call.array(index);
+    for (const NDArray& index : at)
+      if (!claimed) call.array(index);
     if (flag) call.array(*flag);
-    if (order) call.array(*order).array(*place);
+    if (order) call.array(*order);
+    if (place) call.array(*place);
     call.integer(ceil_div(size, tile)).integer(size).integer(in_words(rest));
     for (int k = 0; k < used; ++k) call.integer(x_.shape()[k]).integer(in_words(x_.strides()[k]));
     for (int i = 0; i < extents.size(); ++i)
@@ -206,26 +214,65 @@ class Tuples {
     if (before.size() > 0) call.integer(inner);
     for (int i = 0; i < before.size(); ++i)
       call.integer(before[i]).integer(in_words(before_steps[i]));
-    call.run({"positions",
-              {static_cast<int>(what), adds ? static_cast<int>(x_.elem()) : 64 + unit * wide,
-               static_cast<int>(index_elem_), used, extents.size(), before.size(), spec.narrow}},
-             [&] { return use_positions(spec); });
+    call.run(
+        {"positions",
+         {static_cast<int>(what), adds ? static_cast<int>(x_.elem()) : 64 + unit * wide,
+          static_cast<int>(index_elem_), used, extents.size(), before.size(), spec.narrow, same}},
+        [&] { return use_positions(spec); });
   }
 
-  /// Checks all; true when no place is named twice for certain. `place`: row-major places.
-  bool check(const NDArray& place) const {
+  /// The last tuple that names each place, -1 where none does, in row-major order; checks all.
+  NDArray claims() const {
+    const NDArray last = full(x_.device(), Elem::int32, Dims{places}, Scalar(-1));
+    PositionSpec spec = this->spec(PositionUse::claim, "int32", 0);
+    spec.narrow = device::fits_narrow(std::max(places, count));
+    Flags flags(x_.device());
+    ProgramCall call(x_.device());
+    call.array(last);
+    for (const NDArray& index : at) call.array(index);
+    call.array(flags.array());
+    call.integer(ceil_div(count, operators::kPositionThreads * operators::kPositionItems));
+    call.integer(count).integer(1);
+    std::int64_t step = places;
+    for (int k = 0; k < used; ++k) {
+      step /= x_.shape()[k];
+      call.integer(x_.shape()[k]).integer(step);
+    }
+    call.run({"positions.claim", {static_cast<int>(index_elem_), used, spec.narrow}},
+             [&] { return use_positions(spec); });
+    if (flags.read().first) outside();
+    return last;
+  }
+
+  /// Checks all; true when no place is named twice for certain. `place`: row-major places; without
+  /// it nothing is known of them.
+  bool check(const NDArray* place) const {
     const PositionSpec spec = this->spec(PositionUse::put, "", 0);
     Flags flags(x_.device());
     ProgramCall call(x_.device());
     for (const NDArray& index : at) call.array(index);
-    call.array(place).array(flags.array());
+    if (place) call.array(*place);
+    call.array(flags.array());
     call.integer(ceil_div(count, operators::kPositionThreads)).integer(count);
     for (int k = 0; k < used; ++k) call.integer(x_.shape()[k]);
-    call.run({"positions.check", {static_cast<int>(index_elem_), used, spec.narrow}},
-             [&] { return check_positions(spec); });
+    call.run(
+        {"positions.check", {static_cast<int>(index_elem_), used, spec.narrow, place != nullptr}},
+        [&] { return check_positions(spec, place != nullptr); });
     const auto [bad, unordered] = flags.read();
     if (bad) outside();
-    return !unordered;
+    return place && !unordered;
+  }
+
+  /// Whether every tuple gets the same of these values.
+  bool share(const NDArray& source) const {
+    const int behind = result.size() - shape.size();
+    if (source.ndim() > result.size()) return false;
+    for (int i = 0; i < source.ndim() - behind; ++i) {
+      const std::int64_t extent = source.shape()[i];
+      const bool whole = extent == result[result.size() - source.ndim() + i];
+      if (extent != 1 && !(source.strides()[i] == 0 && whole)) return false;
+    }
+    return true;
   }
 
   Dims shape, result;  // of the tuples; with the axes behind
@@ -280,16 +327,16 @@ NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices, int oute
   NDArray out = NDArray::empty(x.device(), x.elem(), tuples.result);
   if (tuples.count == 0) return out;
   if (out.size() == 0) {  // nothing is read, but positions are still checked
-    tuples.check(NDArray::empty(x.device(), Elem::int64, Dims{tuples.count}));
+    tuples.check(nullptr);
     return out;
   }
   if (runtime::recording_on(x.device())) {  // whoever replays asks for faults
     const Flags flags(x.device());
-    tuples.use(PositionUse::gather, out, &flags.array(), nullptr, nullptr);
+    tuples.use(PositionUse::gather, out, false, &flags.array());
     return out;
   }
   const NDArray flag = pending_flag(x.device());
-  tuples.use(PositionUse::gather, out, &flag, nullptr, nullptr);
+  tuples.use(PositionUse::gather, out, false, &flag);
   std::int64_t bytes = 0;
   for (const NDArray& index : tuples.at) bytes += index.nbytes();
   add_pending(x.device(), tuples.explanation(), bytes);
@@ -338,25 +385,95 @@ void grid_scatter(const NDArray& x, std::span<const NDArray> indices, const NDAr
   NDArray source = value;
   while (source.ndim() > tuples.result.size() && source.shape()[0] == 1)
     source = source.select(0, 0);
+  const bool same = !accumulate && tuples.count > 0 && tuples.share(source);
+  Dims shape = tuples.result;
+  if (same) {
+    shape = Dims(shape.data() + tuples.shape.size(), shape.size() - tuples.shape.size());
+    while (source.ndim() > shape.size()) source = source.select(0, 0);
+  }
   NDArray packed = source;
-  if (source.elem() != x.elem() || !(source.shape() == tuples.result) || !source.is_contiguous() ||
+  if (source.elem() != x.elem() || !(source.shape() == shape) || !source.is_contiguous() ||
       may_overlap(source, x)) {
-    packed = NDArray::empty(x.device(), x.elem(), tuples.result);
+    packed = NDArray::empty(x.device(), x.elem(), shape);
     assign(packed, source);
   }
   if (tuples.count == 0) return;
   const bool any_order = accumulate && (!is_real_float(x.elem()) || !is_deterministic());
   if (any_order && checked == Checked::yes && packed.size() > 0)
-    return tuples.use(PositionUse::add, packed, nullptr, nullptr, nullptr);
+    return tuples.use(PositionUse::add, packed);
+  if (same || any_order) {
+    tuples.check(nullptr);
+    if (packed.size() == 0) return;
+    return tuples.use(any_order ? PositionUse::add : PositionUse::put, packed, same);
+  }
+  // One number for each place costs less than sorting the tuples while places are not many more.
+  constexpr std::int64_t kMostPlaces = 4;
+  if (!accumulate && tuples.count <= INT32_MAX && tuples.places <= kMostPlaces * tuples.count) {
+    const NDArray last = tuples.claims();
+    if (packed.size() > 0) tuples.use(PositionUse::put_claimed, packed, false, nullptr, &last);
+    return;
+  }
   const NDArray place = NDArray::empty(x.device(), Elem::int64, Dims{tuples.count});
-  const bool distinct = tuples.check(place);
+  const bool distinct = tuples.check(&place);
   if (packed.size() == 0) return;
-  if (any_order || (accumulate && distinct))
-    return tuples.use(PositionUse::add, packed, nullptr, nullptr, nullptr);
-  if (distinct) return tuples.use(PositionUse::put, packed, nullptr, nullptr, nullptr);
+  if (distinct) return tuples.use(accumulate ? PositionUse::add : PositionUse::put, packed);
   const NDArray order = grid_order(place, tuples.places);
-  tuples.use(accumulate ? PositionUse::add_sorted : PositionUse::put_sorted, packed, nullptr,
+  tuples.use(accumulate ? PositionUse::add_sorted : PositionUse::put_sorted, packed, false, nullptr,
              &order, &place);
+}
+
+NDArray grid_take_along(const NDArray& x, const NDArray& indices, int axis) {
+  if (!is_integer(indices.elem())) {
+    throw Error(ErrorKind::index, "array.index.dtype",
+                cat("an array index must be of integers, not ", name_of(indices.elem())));
+  }
+  check_same_device(x, indices, "index");
+  const bool held = indices.elem() == Elem::int32 || indices.elem() == Elem::int64;
+  const NDArray at = held ? indices.contiguous() : indices.astype(Elem::int64);
+  const NDArray out = NDArray::empty(x.device(), x.elem(), at.shape());
+  if (out.size() == 0) return out;
+  const std::int64_t n = x.shape()[axis];
+  auto explain = [at, n, axis, what = describe(x)] {
+    const std::int64_t low = lone_number(reduce(ReduceOp::min, at)),
+                       high = lone_number(reduce(ReduceOp::max, at));
+    if (low >= -n && high < n) return;
+    throw Error(ErrorKind::index, "array.index.range",
+                cat("index ", low < -n ? low : high, " is outside axis ", axis, " of ", what))
+        .note(cat("legal: ", -n, " to ", n - 1));
+  };
+  if (n == 0) explain();
+  Dims extents, steps;
+  std::int64_t reach = out.size();
+  for (int i = 0; i < x.ndim(); ++i) {
+    const std::int64_t step = i == axis ? 0 : x.strides()[i], extent = at.shape()[i];
+    const int last = extents.size() - 1;
+    reach = std::max(reach, 1 + std::abs(x.strides()[i]) * x.shape()[i]);
+    if (last >= 0 && steps[last] == step * extent) {
+      extents[last] *= extent;
+      steps[last] = step;
+    } else {
+      extents.push_back(extent);
+      steps.push_back(step);
+    }
+  }
+  PositionSpec spec;
+  spec.element = cat("uint", 8 * elem_bytes(x.elem()));
+  spec.index_type = std::string(name_of(at.elem()));
+  spec.outer_rank = extents.size();
+  spec.along = true;
+  spec.narrow = device::fits_narrow(reach * x.ndim());
+  const bool recorded = runtime::recording_on(x.device());  // whoever replays asks for faults
+  const NDArray flag = recorded ? Flags(x.device()).array() : pending_flag(x.device());
+  ProgramCall call(x.device());
+  call.array(x).array(out).array(at).array(flag);
+  call.integer(ceil_div(out.size(), operators::kPositionThreads * operators::kPositionItems));
+  call.integer(out.size()).integer(1).integer(n).integer(x.strides()[axis]).integer(1);
+  for (int i = 0; i < extents.size(); ++i) call.integer(extents[i]).integer(steps[i]);
+  call.run({"positions.along",
+            {elem_bytes(x.elem()), static_cast<int>(at.elem()), extents.size(), spec.narrow}},
+           [&] { return use_positions(spec); });
+  if (!recorded) add_pending(x.device(), explain, at.nbytes());
+  return out;
 }
 
 }  // namespace weft

@@ -6,16 +6,29 @@
 
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "weft/array/on_device.h"
 
 namespace weft {
 
+namespace operators {
+struct SortSpec;
+}
+
 /// Inclusive running combination in `elem`.
 NDArray grid_scan(ReduceOp op, const NDArray& x, int axis, Elem elem);
+/// Running extremes of real numbers along an axis and their positions (int64): the last of equals,
+/// NaN once it is met.
+std::pair<NDArray, NDArray> grid_running_extremes(const NDArray& x, int axis, bool largest);
 /// Running sums of the rows of a compact array of integers.
 void grid_scan_rows(const NDArray& out, const NDArray& x, bool exclusive);
+
+/// How the elements of a type are made keys; `size`: of the whole array.
+operators::SortSpec sort_spec_of(Elem elem, bool descending, std::int64_t size);
+/// Greatest common divisors of integers, or least common multiples, in their common type.
+NDArray grid_divisors(const NDArray& a, const NDArray& b, bool multiple);
 
 /// Along the last axis, stable, NaN last: elements, or their positions.
 NDArray grid_sort(const NDArray& x, bool descending, bool positions);
@@ -55,6 +68,8 @@ bool is_deterministic();
 /// x[indices]; x[indices] = value or += value. Positions outside raise before anything is written.
 /// `outer`: so many of the axes behind the positions come before them in what is read.
 NDArray grid_gather(const NDArray& x, std::span<const NDArray> indices, int outer = 0);
+/// Elements of x along the axis at `indices`, whose other extents are x's.
+NDArray grid_take_along(const NDArray& x, const NDArray& indices, int axis);
 /// The flat position row * classes + label of each label of any integer type (int64). The host
 /// throws `outside` when it next waits where a label was none of the classes.
 NDArray grid_label_positions(const NDArray& labels, std::int64_t classes, const Error& outside);

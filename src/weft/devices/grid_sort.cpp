@@ -13,23 +13,23 @@
 
 namespace weft {
 
-namespace {
-
-using operators::KeyKind;
-using operators::SortResult;
-using operators::SortSpec;
-
-SortSpec spec_of(Elem elem, bool descending, std::int64_t size) {
-  SortSpec spec;
-  spec.kind = is_real_float(elem)   ? KeyKind::floating
-              : is_signed_int(elem) ? KeyKind::signed_integer
-                                    : KeyKind::unsigned_integer;
+operators::SortSpec sort_spec_of(Elem elem, bool descending, std::int64_t size) {
+  operators::SortSpec spec;
+  spec.kind = is_real_float(elem)   ? operators::KeyKind::floating
+              : is_signed_int(elem) ? operators::KeyKind::signed_integer
+                                    : operators::KeyKind::unsigned_integer;
   spec.bits = 8 * elem_bytes(elem);
   spec.exponent_bits = elem == Elem::float16 ? 5 : elem == Elem::float64 ? 11 : 8;
   spec.descending = descending;
   spec.narrow = device::fits_narrow(size);
   return spec;
 }
+
+namespace {
+
+using operators::KeyKind;
+using operators::SortResult;
+using operators::SortSpec;
 
 ProgramKey key_of(std::string_view name, const SortSpec& s) {
   return {name,
@@ -53,7 +53,7 @@ class GridSort {
       : x_(x), grid_(device::grid_of(x.device())), bits_(bits) {
     n_ = x.shape()[x.ndim() - 1];
     rows_ = x.size() / n_;
-    spec_ = spec_of(x.elem(), descending, x.size());
+    spec_ = sort_spec_of(x.elem(), descending, x.size());
     spec_.result = result;
   }
 
@@ -172,7 +172,7 @@ std::optional<NDArray> grid_best(const NDArray& x, std::int64_t k, bool largest)
   NDArray rows = x.contiguous();
   const std::int64_t count = x.size() / n;
   operators::BestSpec spec;
-  spec.keys = spec_of(x.elem(), largest, x.size());
+  spec.keys = sort_spec_of(x.elem(), largest, x.size());
   Dims shape = x.shape();
   shape[x.ndim() - 1] = k;
   // Pieces of each row: enough blocks, and few left from each.
@@ -222,7 +222,7 @@ NDArray grid_searchsorted(const NDArray& x, const NDArray& values, bool right) {
   const device::Grid& grid = device::grid_of(x.device());
   operators::SearchSpec spec;
   spec.right = right;
-  spec.keys = spec_of(x.elem(), false, 1);
+  spec.keys = sort_spec_of(x.elem(), false, 1);
   const std::int64_t key_bytes = spec.keys.bits == 64 ? 8 : 4;
   // A long table saves many searches steps through memory; two blocks of a processor have theirs.
   constexpr std::int64_t kMany = 1 << 17, kBlocksEach = 2, kWideBlock = 512;

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/eval.h"
 #include "weft/ir/intrinsics.h"
 
@@ -314,10 +315,10 @@ Expr call(const std::string& op, Exprs args) {
     need(args[0]->dtype.is_float(), "floats");
     return result(args[0]->dtype);
   }
-  if (op == "atomic_add") {
+  if (is_atomic(op)) {
     throw Error(ErrorKind::value, "ir.call.atomic",
                 cat("\"", op, "\" is a statement, not a part of an expression"))
-        .help("ir::atomic_add(buffer, indices, value) builds it");
+        .help(cat("ir::", op, "(buffer, indices, value) builds it"));
   }
   if (op == "vector_extract" || op.starts_with("vector_reduce"))
     return result(args[0]->dtype.element());

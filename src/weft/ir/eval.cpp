@@ -264,6 +264,7 @@ bool eval_intrinsic(IntrinsicId id, DType t, std::span<const Lane> a, Lane* out)
     case I::likely_:
     case I::nontemporal_: r = x; break;
     case I::atomic_add_: r = from_bits(bits_of(x) + bits_of(y)); break;
+    case I::atomic_max_: r = (t.is_int() ? x > y : bits_of(x) > bits_of(y)) ? x : y; break;
     default: return false;
   }
   out->i = wrap_int(r, t);

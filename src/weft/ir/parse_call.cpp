@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/intrinsics.h"
 #include "weft/ir/parse_internal.h"
@@ -97,7 +98,8 @@ bool is_statement_name(const std::string& name) {
       "func_attr",  "alloc_buffer", "match_buffer",   "allocate", "serial",      "parallel",
       "vectorized", "unroll",       "thread_binding", "grid",     "range",       "launch",
       "async_",     "wait",         "collective",     "Assert",   "evaluate",    "Buffer",
-      "prim_func",  "execution",    "launch_thread",  "attr",     "decl_buffer", "atomic_add"};
+      "prim_func",  "execution",    "launch_thread",  "attr",     "decl_buffer", "atomic_add",
+      "atomic_max"};
   return names.count(name) || name.starts_with("axis.");
 }
 
@@ -326,7 +328,7 @@ Value Builder::script_call(const Node& n, const std::string& name) {
     return function_call(n, text(arg(0), "the name of a function"), 1);
   }
 
-  const Intrinsic* row = name == "atomic_add" ? nullptr : find_intrinsic(name);
+  const Intrinsic* row = is_atomic(name) ? nullptr : find_intrinsic(name);
   if (!row) {
     if (is_statement_name(name))
       fail(n, "place", cat("T.", name, " is no expression"), "it is a statement of its own");

@@ -178,7 +178,7 @@ class Builder {
   Stmt with(const Statement& s);
   Stmt store(const Statement& s);
   Stmt expression_statement(const Statement& s);
-  Stmt atomic(const Node& call);
+  Stmt atomic(const Node& call, const std::string& op);
   Stmt launch(const Statement& s);
   Stmt collective(const Node& n);
   Stmt block(const Statement& s);

@@ -475,8 +475,8 @@ Stmt Builder::collective(const Node& n) {
       root && root->kind != Kind::constant ? expr(*root, dtypes::int64) : nullptr);
 }
 
-/// T.atomic_add(A[i], value); the element may also be given as T.address_of(A[i]).
-Stmt Builder::atomic(const Node& call) {
+/// T.atomic_add(A[i], value) or T.atomic_max; the element may also be given as T.address_of(A[i]).
+Stmt Builder::atomic(const Node& call, const std::string& op) {
   Args a = args(call, {"dst", "value"}, 2);
   const Node* at = a.get(0, "dst");
   if (const Node* f = callee(at); f && script_name(*f) == "address_of" && at->kids.size() == 2)
@@ -484,10 +484,10 @@ Stmt Builder::atomic(const Node& call) {
   Value element = at->kind == Kind::subscript ? subscript(*at) : Value();
   const auto* l = as<LoadNode>(element.expr);
   if (!l)
-    fail(*at, "atomic", "T.atomic_add adds to one element of a buffer",
-         "write T.atomic_add(A[i], value)");
+    fail(*at, "atomic", cat("T.", op, " updates one element of a buffer"),
+         cat("write T.", op, "(A[i], value)"));
   Expr value = to_expr(*a.get(1, "value"), eval(*a.get(1, "value")), l->dtype);
-  return guard(call, [&] { return atomic_add(l->buffer, l->indices, value); });
+  return guard(call, [&] { return atomic_update(op, l->buffer, l->indices, value); });
 }
 
 Stmt Builder::expression_statement(const Statement& s) {
@@ -500,7 +500,7 @@ Stmt Builder::expression_statement(const Statement& s) {
       Args a = args(call, {"value"}, 1);
       return evaluate(expr(*a.get(0, "value")));
     }
-    if (name == "atomic_add") return atomic(call);
+    if (is_atomic(name)) return atomic(call, name);
     if (name == "Assert") {
       Args a = args(call, {"condition", "message"}, 1);
       const Node* message = a.get(1, "message");

@@ -154,7 +154,7 @@ void Printer::stmt(const Stmt& s, bool last) {
     case StmtKind::store: {
       const auto* t = as<StoreNode>(s);
       const CallNode* atomic = as_atomic(t);
-      if (atomic) put("T.atomic_add(");
+      if (atomic) put(cat("T.", atomic->op, "("));
       put(name_of(t->buffer.get(), t->buffer->name));
       put("[");
       if (t->indices.empty()) put("()");

@@ -231,7 +231,7 @@ class Verifier {
       need(t.is_bool(), e, "types", cat("a logical operation on ", to_string(t)));
   }
 
-  /// The element that is added to is the one that is stored; reading it is part of the store, so
+  /// The element that is updated is the one that is stored; reading it is part of the store, so
   /// that the block's reads need not name it.
   void atomic(const StoreNode* s, const CallNode* c) {
     const auto* element = c->args.size() == 2 ? as<LoadNode>(c->args[0]) : nullptr;
@@ -241,11 +241,11 @@ class Verifier {
       same = same_expr(element->indices[i], s->indices[i]);
     if (!same)
       fail(s, "atomic.element",
-           cat("an atomic addition to \"", s->buffer->name, "\" adds to another element"));
-    if (!can_add_atomically(c->dtype) || element->dtype != c->dtype ||
+           cat("an atomic update of \"", s->buffer->name, "\" reads another element"));
+    if (!can_update_atomically(c->op, c->dtype) || element->dtype != c->dtype ||
         c->args[1]->dtype != c->dtype)
       fail(s, "types",
-           cat("an atomic addition of ", to_string(c->args[1]->dtype), " to \"", s->buffer->name,
+           cat("an ", c->op, " of ", to_string(c->args[1]->dtype), " to \"", s->buffer->name,
                "\" of ", to_string(element->dtype)));
     access(element->buffer, element->indices, element->dtype, s, "read as");
     expr(c->args[1]);
@@ -266,9 +266,9 @@ class Verifier {
 
   void call(const CallNode* c, const Expr& e) {
     if (c->op == "prefetch") prefetch(c, e);
-    if (c->op == "atomic_add")
-      fail(e.get(), "atomic.place", "an atomic addition stands inside an expression",
-           "it is a statement: T.atomic_add(A[i], value)");
+    if (is_atomic(c->op))
+      fail(e.get(), "atomic.place", "an atomic update stands inside an expression",
+           cat("it is a statement: T.", c->op, "(A[i], value)"));
     for (const Expr& a : c->args) expr(a);
     if (const Intrinsic* row = find_intrinsic(c->op)) {
       need(row->arity < 0 || row->arity == static_cast<int>(c->args.size()), e, "call.arity",

@@ -157,7 +157,7 @@ Decomposed svd(MathLibrary& lib, const NDArray& a, SvdPart part) {
     vh = made(a, a.elem(), Dims{count, n, n});
   }
   // Of matrices that are not small rotations find the values sooner than a bidiagonal form.
-  constexpr std::int64_t kBidiagonal = 96;
+  constexpr std::int64_t kBidiagonal = 32;
   if (part == SvdPart::thin || (part == SvdPart::values && n > kBidiagonal)) {
     const NDArray work = columns(a);
     for (std::int64_t i = 0; i < count; ++i)

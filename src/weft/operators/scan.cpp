@@ -32,6 +32,57 @@ std::string converted(const ScanSpec& spec, std::string_view value) {
                                 : cat("T.Cast(\"", spec.type, "\", ", value, ")");
 }
 
+bool has_positions(const ScanSpec& spec) {
+  return spec.value == ScanValue::packed || spec.value == ScanValue::record;
+}
+
+/// What element `place` of x, `at` of its line, brings into the combination.
+std::string loaded(const ScanSpec& spec, const std::string& place, const std::string& at) {
+  if (spec.value == ScanValue::element) return converted(spec, cat("x[", place, "]"));
+  const Values values = {{"place", place},
+                         {"at", at},
+                         {"I", index_type(spec.narrow)},
+                         {"K", spec.key_type},
+                         {"key", spec.key}};
+  const std::string key = fill("T.let(T.Cast(\"{K}\", x[{place}]), lambda u: {key})", values);
+  if (spec.value == ScanValue::key) return key;
+  if (spec.value == ScanValue::record)
+    return cat("T.Select(", key, fill(" == run[{place}], {at}, T.{I}(0))", values));
+  return cat("T.bitwise_or(T.shift_left(T.Cast(\"uint64\", ", key,
+             fill("), T.uint64(32)), T.Cast(\"uint64\", {at}))", values));
+}
+
+/// Stores what was combined up to `place` of a line whose element k is `first` + k * `step` in x.
+std::string stored(const ScanSpec& spec, int indent, const std::string& place,
+                   const std::string& value, const std::string& first, const std::string& step) {
+  const std::string blanks(static_cast<std::size_t>(indent), ' ');
+  if (!has_positions(spec)) return cat(blanks, "out[", place, "] = ", value, "\n");
+  const bool packed = spec.value == ScanValue::packed;
+  return fill(
+      "{b}found: T.{I} = {found}\n{b}out[{place}] = T.Cast(\"int64\", found)\n"
+      "{b}values[{place}] = x[{first} + found * {step}]\n",
+      {{"b", blanks},
+       {"I", index_type(spec.narrow)},
+       {"found", packed ? cat("T.Cast(\"", index_type(spec.narrow), "\", T.bitwise_and(", value,
+                              ", T.uint64(4294967295)))")
+                        : value},
+       {"place", place},
+       {"first", first},
+       {"step", step}});
+}
+
+/// The arrays of a program that applies, or of one that reduces.
+ProgramText arrays_of(const ScanSpec& spec, std::string_view name, std::string_view sums,
+                      bool apply) {
+  ProgramText text(name);
+  text.buffer("x", spec.from);
+  if (spec.value == ScanValue::record) text.buffer("run", spec.key_type);
+  text.buffer(sums, spec.type);
+  if (apply) text.buffer("out", has_positions(spec) ? "int64" : spec.type);
+  if (apply && has_positions(spec)) text.buffer("values", spec.from);
+  return text;
+}
+
 Values values_of(const ScanSpec& spec) {
   return {{"I", index_type(spec.narrow)},
           {"type", spec.type},
@@ -79,13 +130,11 @@ ir::PrimFunc scan_reduce(const ScanSpec& spec) {
   values.emplace_back("tree", tree);
   values.emplace_back(
       "sum", join(spec, "A[i]",
-                  cat("T.if_then_else(at < stop, ", converted(spec, "x[row * n + at]"), ", ",
+                  cat("T.if_then_else(at < stop, ", loaded(spec, "row * n + at", "at"), ", ",
                       neutral(spec.op, spec.type), ")")));
   values.emplace_back("both", join(spec, "A[0]", "A[i + 1]"));
   const std::string index = index_type(spec.narrow);
-  return ProgramText("scan.reduce")
-      .buffer("x", spec.from)
-      .buffer("sums", spec.type)
+  return arrays_of(spec, "scan.reduce", "sums", false)
       .scalar("blocks", index)
       .scalar("n", index)
       .scalar("parts", index)
@@ -118,7 +167,11 @@ ir::PrimFunc scan_apply(const ScanSpec& spec, bool exclusive) {
   const BlockScan scan = block_scan("P", "Q", spec.threads, join_text(spec.op), 16);
   values.emplace_back("scan", scan.text);
   values.emplace_back("R", scan.result);
-  values.emplace_back("load", converted(spec, "x[row * n + at]"));
+  values.emplace_back("load", loaded(spec, "row * n + at", "at"));
+  values.emplace_back(
+      "store", stored(spec, 24, "row * n + at",
+                      cat("S[i * ", spec.threads, " + t + (i * ", spec.threads, " + t) // 32]"),
+                      "row * n", "1"));
   values.emplace_back("next",
                       join(spec, "A[i]", "S[t * {items} + i + 1 + (t * {items} + i + 1) // 32]"));
   values.back().second = fill(values.back().second, {{"items", cat(spec.items)}});
@@ -128,10 +181,7 @@ ir::PrimFunc scan_apply(const ScanSpec& spec, bool exclusive) {
   values.emplace_back("element", exclusive ? "T.if_then_else(i == 0, B[0], " +
                                                  join(spec, "B[0]", "A[T.max(i - 1, 0)]") + ")"
                                            : join(spec, "B[0]", "A[i]"));
-  return ProgramText(exclusive ? "scan.apply_exclusive" : "scan.apply")
-      .buffer("x", spec.from)
-      .buffer("sums", spec.type)
-      .buffer("out", spec.type)
+  return arrays_of(spec, exclusive ? "scan.apply_exclusive" : "scan.apply", "sums", true)
       .scalar("blocks", index)
       .scalar("n", index)
       .scalar("parts", index)
@@ -164,8 +214,7 @@ ir::PrimFunc scan_apply(const ScanSpec& spec, bool exclusive) {
                 for i in T.unroll(T.{I}({items})):
                     at: T.{I} = begin + i * {threads} + t
                     if at < stop:
-                        out[row * n + at] = S[i * {threads} + t + (i * {threads} + t) // 32]
-)",
+{store})",
              values);
 }
 
@@ -191,20 +240,19 @@ ir::PrimFunc lines_program(const ScanSpec& spec, bool apply) {
       {"I", index},
       {"type", spec.type},
       {"threads", cat(kScanLineThreads)},
-      {"next", join(spec, "A[0]", converted(spec, "x[(o * n + first + j) * inner + i]"))}};
+      {"next", join(spec, "A[0]", loaded(spec, "(o * n + first + j) * inner + i", "first + j"))}};
   const std::string none = neutral(spec.op, spec.type);
   if (apply) {
     values.emplace_back("start",
                         cat("T.if_then_else(p > 0, before[T.max(line - inner, 0)], ", none, ")"));
-    values.emplace_back("after",
-                        "                    out[(o * n + first + j) * inner + i] = A[0]\n");
+    values.emplace_back("after", stored(spec, 20, "(o * n + first + j) * inner + i", "A[0]",
+                                        "o * n * inner + i", "inner"));
   } else {
     values.emplace_back("start", none);
     values.emplace_back("after", "                sums[line] = A[0]\n");
   }
-  ProgramText text(apply ? "scan.lines_apply" : "scan.lines_reduce");
-  text.buffer("x", spec.from).buffer(apply ? "before" : "sums", spec.type);
-  if (apply) text.buffer("out", spec.type);
+  ProgramText text = arrays_of(spec, apply ? "scan.lines_apply" : "scan.lines_reduce",
+                               apply ? "before" : "sums", apply);
   for (const char* name : {"blocks", "lines", "n", "inner", "parts", "per"})
     text.scalar(name, index);
   return text.parse(kLine, values);

@@ -15,6 +15,10 @@
 namespace weft::operators {
 
 enum class ScanOp : std::uint8_t { sum, prod, max, min };
+/// What is combined. Running extremes with their positions are maxima of keys (sort_key), which are
+/// unsigned: of keys of 32 bits with the positions below them, the last of equals winning; of
+/// longer keys alone, and then of the positions of those elements whose key is the running one.
+enum class ScanValue : std::uint8_t { element, packed, key, record };
 
 struct ScanSpec {
   ScanOp op = ScanOp::sum;
@@ -23,13 +27,18 @@ struct ScanSpec {
   int threads = 256;       // of a block; contiguous lines
   int items = 8;           // of a thread at once; contiguous lines
   bool cut = false;        // contiguous lines have several parts
+  ScanValue value = ScanValue::element;
+  std::string key, key_type;  // of a word `u` of x, for what is no element
+  bool descending = false;    // keys are those of descending order
 };
 
 /// Lines are contiguous, a block takes a part: (x, sums, blocks, n, parts, per).
 /// x [rows, n], sums [rows, parts]; per: elements of a part, a multiple of the tile.
 ir::PrimFunc scan_reduce(const ScanSpec& spec);
 /// (x, sums, out, blocks, n, parts, per). `sums`: the parts' combinations, read where a line is
-/// cut. exclusive: out leaves the element itself out.
+/// cut. exclusive: out leaves the element itself out. Of positions (`packed`, `record`) out is
+/// int64 and `values`, the elements there, follow it. Of records, the running keys follow x
+/// everywhere.
 ir::PrimFunc scan_apply(const ScanSpec& spec, bool exclusive = false);
 /// Lines have a step, a thread takes a part: (x, sums, blocks, lines, n, inner, parts, per), where
 /// lines = outer * parts * inner, sums [outer, parts, inner].

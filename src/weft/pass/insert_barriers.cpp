@@ -31,7 +31,7 @@ struct Access {
   Expr index;  // scalar; lanes are in `lanes`
   int lanes = 1;
   bool write = false;
-  bool atomic = false;  // an addition in one step: in any order with others of its kind
+  std::string_view atomic;  // an update in one step: in any order with others of its kind
   const StmtNode* stmt = nullptr;
   std::vector<Loop> loops;  // serial loops around it inside the kernel
 };
@@ -102,7 +102,9 @@ class Group {
   /// one value for both; all other loops run independently.
   bool conflict(const Access& x, const Access& y,
                 const std::unordered_set<const VarNode*>& open) const {
-    if (!(x.buffer == y.buffer) || (!x.write && !y.write) || (x.atomic && y.atomic)) return false;
+    if (!(x.buffer == y.buffer) || (!x.write && !y.write) ||
+        (!x.atomic.empty() && x.atomic == y.atomic))
+      return false;
     if (x.write && y.write && x.stmt == y.stmt)
       return false;  // each point ends with its own last write
     auto fx = form(x, open), fy = form(y, open);
@@ -632,7 +634,7 @@ class Inserter {
         for (const Expr& i : t->indices) collect_expr(i, s.get(), out);
         const std::size_t before = out.size();
         add(t->buffer, t->indices, true, s.get(), out);
-        if (out.size() > before) out.back().atomic = atomic != nullptr;
+        if (out.size() > before && atomic) out.back().atomic = atomic->op;
         return;
       }
       case StmtKind::evaluate:

@@ -75,7 +75,7 @@ class LowerCrossThread final : public Rewriter {
  private:
   bool crosses(const Chain& chain) const {
     const BlockNode& block = *chain.realize->block;
-    if (!block.init && adds_atomically(block.body)) return false;  // needs no shares to join
+    if (!block.init && updates_atomically(block.body)) return false;  // needs no shares to join
     for (const ForNode* l : chain.loops) {
       const AxisInfo* row = l->for_kind == ForKind::bound ? machine_.axis(l->axis) : nullptr;
       if (row && row->reduces && feeds(l, chain.realize, IterKind::reduce)) return true;

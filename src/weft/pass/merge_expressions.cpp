@@ -36,7 +36,7 @@ std::vector<const Expr*> certain_operands(const Expr& e) {
   } else if (const auto* c = as<CallNode>(e)) {
     if (is_lazy(c)) return {&c->args[0]};
     if (c->op == "masked_load" || c->op == "address_of") return {};
-    if (c->op == "atomic_add") return {&c->args[1]};  // its element is read by the store
+    if (is_atomic(c->op)) return {&c->args[1]};  // its element is read by the store
     for (const Expr& a : c->args) out.push_back(&a);
   }
   return out;
@@ -140,7 +140,7 @@ class Classes {
       }
       default: break;
     }
-    if (const auto* c = as<CallNode>(e); c && (c->op == "nontemporal" || c->op == "atomic_add"))
+    if (const auto* c = as<CallNode>(e); c && (c->op == "nontemporal" || is_atomic(c->op)))
       return false;
     return safe(e);
   }

@@ -89,7 +89,7 @@ const std::vector<Access>& Run::accesses_of(const Stmt& s) {
     a.index = t->indices[0];
     a.stored = t->value;
     a.statement = s.get();
-    a.atomic = atomic != nullptr;
+    if (atomic) a.atomic = atomic->op;
     a.local = is_local(t->value);
     for (Access& r : out) {
       const bool same = r.buffer == t->buffer && same_expr(r.index, a.index);
@@ -150,7 +150,7 @@ void Run::touch(const Access& a, const Points& active) {
   const BufferNode* b = a.buffer.get();
   const bool crosses = crossings_.watches(b);
   // Where data decides whether it happens, only what adds to an element is sure to clash.
-  const bool across = crosses && !token_ && (certain_ || a.adds || a.atomic);
+  const bool across = crosses && !token_ && (certain_ || a.adds || !a.atomic.empty());
   const bool in_cells = setup_.together && (!crosses || across);
   for (int lane = 0; lane < lanes; ++lane) {
     report_.accesses += static_cast<std::int64_t>(active.size());
@@ -158,14 +158,14 @@ void Run::touch(const Access& a, const Points& active) {
     if (accesses_left_ < 0) throw Exhausted{};
     const Numbers at = values_.eval(a.index, active, lane);
     if (!at.all_known()) {
-      if (!a.atomic) unchecked(cat("an index of \"", a.buffer->name, "\" depends on data"));
+      if (a.atomic.empty()) unchecked(cat("an index of \"", a.buffer->name, "\" depends on data"));
     }
     Hashes written;
     if (a.stored) written = values_.signature(a.stored, active, lane, own_);
     // Several points may store one value at one element, so only values that differ are refused.
     const bool differs = !written.uniform || a.local || a.adds;
-    if (!at.all_known() && (crosses || shared_by_group(b)) && a.stored && !a.atomic && differs &&
-        active.size() > 1)
+    if (!at.all_known() && (crosses || shared_by_group(b)) && a.stored && a.atomic.empty() &&
+        differs && active.size() > 1)
       crossings_.blind(a, use(a.statement, active[0]), use(a.statement, active[1]));
     for (std::size_t i = 0; i < active.size(); ++i) {
       if (!at.known_at(i)) continue;
@@ -223,9 +223,9 @@ void Run::write(const Access& a, Cell& cell, std::int64_t element, std::int32_t 
   if (cell.reader >= 0 && (cell.readers || cell.reader != p))
     race(b, element, cell.read, cell.reader == p ? cell.other_reader : cell.reader, a.statement, p,
          "read/write");
-  const bool joins = a.atomic && cell.atomic;
+  const bool joins = !a.atomic.empty() && a.atomic == cell.atomic;
   if (cell.writer >= 0 && (cell.writers || cell.writer != p) && !joins) {
-    if (value == cell.value && !a.atomic && !cell.atomic) ++report_.same_value_writes;
+    if (value == cell.value && a.atomic.empty() && cell.atomic.empty()) ++report_.same_value_writes;
     else race(b, element, cell.wrote, cell.writer, a.statement, p, "write/write");
   }
   if (cell.writer >= 0 && cell.writer != p) cell.writers = true;
@@ -288,11 +288,11 @@ void Crossings::write(const Access& a, std::int64_t element, std::int64_t group,
   if (cell.reader >= 0 && (cell.readers || cell.reader != group))
     race(b, element, cell.reader != group ? cell.read : cell.other_read, use, "read/write");
   if (cell.writer >= 0 && cell.writer != group) {
-    if (a.atomic && cell.atomic) {
+    if (!a.atomic.empty() && a.atomic == cell.atomic) {
       also_.insert({b, element, group});
       return;
     }
-    if (value != cell.value || a.atomic || cell.atomic)
+    if (value != cell.value || !a.atomic.empty() || !cell.atomic.empty())
       race(b, element, cell.write, use, "write/write");
     else also_.insert({b, element, group});
     return;

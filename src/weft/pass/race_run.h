@@ -57,9 +57,9 @@ struct Access {
   ir::Buffer buffer;
   ir::Expr index, stored;  // stored null: read
   const ir::StmtNode* statement = nullptr;
-  bool atomic = false;  // an addition in one step
-  bool adds = false;    // what is stored is made of what the element held
-  bool local = false;   // what is stored comes from memory that each group has for itself
+  std::string_view atomic;  // the intrinsic of an update in one step
+  bool adds = false;        // what is stored is made of what the element held
+  bool local = false;       // what is stored comes from memory that each group has for itself
   std::vector<std::pair<ir::Expr, bool>> under;
 };
 
@@ -89,7 +89,7 @@ class Crossings {
     std::int64_t writer = -1, reader = -1;  // groups
     Use write, read, other_read;            // the last two groups that read
     bool readers = false;                   // more than one group
-    bool atomic = false;
+    std::string_view atomic;
   };
   bool wrote(const ir::BufferNode* b, std::int64_t element, std::int64_t group,
              const Cell& cell) const;
@@ -123,7 +123,7 @@ class Run {
     std::int32_t writer = -1, reader = -1, other_reader = -1;
     std::uint32_t epoch = 0;
     bool writers = false, readers = false;  // more than one point
-    bool atomic = false;
+    std::string_view atomic;
   };
   /// The cells of a buffer: those of its size in a row, and any others.
   struct Cells {

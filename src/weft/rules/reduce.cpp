@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/base/integers.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/hoist_conditions.h"
 
 namespace weft::rules {
 
@@ -15,6 +16,8 @@ using ir::IterKind;
 namespace {
 
 constexpr std::int64_t kAccumulators = 8;     // loads of one thread that are in flight together
+constexpr std::int64_t kManyThreads = 512;    // of a group where there are few groups
+constexpr std::int64_t kBusyThreads = 512;    // of a processor: below, its memory is not busy
 constexpr std::int64_t kMostResultLanes = 8;  // of a vector, whose lanes have results of their own
 constexpr std::int64_t kFewColumns = 16;      // below: threads lie along the terms
 constexpr std::int64_t kMostParts = 4096;
@@ -195,6 +198,16 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
     d.parts = down_to_power(std::clamp<std::int64_t>(
         std::min(facts.groups() / groups, terms / (4 * share)), 1, kMostParts));
   if (d.parts < kLeastParts) d.parts = 1;
+  if (d.columns && d.parts == 1 && d.sharing > 1) {
+    while (2 * d.sharing * d.beside <= std::min(kManyThreads, facts.threads()) &&
+           groups * d.sharing * d.beside < kBusyThreads * facts.processors() &&
+           terms >= 2 * d.sharing * d.accumulators)
+      d.sharing *= 2;
+    // Short elements one at a time need more loads for as many bytes.
+    if (d.vector == 1 && nest.widest_bytes <= 4 && nest.node->writes.size() == 1 &&
+        terms >= 4 * d.sharing * kAccumulators)
+      d.accumulators = 2 * kAccumulators;
+  }
   return d;
 }
 
@@ -287,6 +300,7 @@ void accumulate(Schedule& sch, BlockRef block, const LoopRef& top, const ReduceD
   if (steps.empty()) return;
   const BlockRef init = sch.decompose_reduction(block, all[0]);
   unroll_each(sch, slots);
+  for (const LoopRef& l : slots) sch.annotate(l, pass::kReadsAhead, true);
   if (!lanes.empty() && d.vector > 1) sch.vectorize(lanes[0]);
   unroll_each(sch, below(sch, init, top, IterKind::spatial));
 }

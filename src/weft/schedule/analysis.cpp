@@ -349,7 +349,7 @@ std::string why_not_complete(const std::vector<Leaf>& scope, const BlockNode* bl
       return cat("its iterator \"", iter.var->name, "\" is not spatial");
     }
   }
-  if (adds_atomically(block->body)) return "it adds to what its output held before";
+  if (updates_atomically(block->body)) return "it adds to what its output held before";
   if (auto why = other_writer(scope, block); !why.empty()) return why;
   for (const BufferRegion& w : block->writes) {
     if (reads(block, w.buffer.get()))
@@ -385,7 +385,7 @@ std::string why_not_additions(const std::vector<Leaf>& scope, const BlockNode* b
   });
   if (!only) return "it also stores without adding";
   for (const BufferRegion& w : block->writes) {
-    if (!adds_atomically(block->body, w.buffer.get()))
+    if (!updates_atomically(block->body, w.buffer.get()))
       return cat("it writes \"", w.buffer->name, "\" without adding");
     for (const Leaf& leaf : scope) {
       if (reads(leaf.block(), w.buffer.get()) ||

@@ -73,9 +73,10 @@ struct CSpelling {
   std::string async_helpers, async_commit, async_wait;
   /// The definition of a function that the intrinsic "instruction" calls; null: there are none.
   std::string (*instruction)(std::string_view name) = nullptr;
-  /// Atomic additions: dtype, or "dtype@shared" where shared memory needs another, -> function
+  /// Atomic updates: dtype, or "dtype@shared" where shared memory needs another, -> function
   /// (pointer, value) and its definition, "" where the language has it. Absent: refused.
-  std::map<std::string, std::pair<std::string, std::string>> atomic_add;
+  using Atomics = std::map<std::string, std::pair<std::string, std::string>>;
+  Atomics atomic_add, atomic_max;
   /// Queues whose work is started in groups: what stands before the work, what ends a group, and
   /// the wait with % for the groups that may be outstanding.
   struct Queue {

@@ -74,7 +74,7 @@ class KernelText {
   // ---- emit_c_store.cpp: stores and vectors
   /// Target and value as a statement; under a nontemporal store with the machine's function for it.
   std::string assign(const std::string& target, const std::string& value) const;
-  void atomic_text(const StoreNode* t, const Expr& value);
+  void atomic_text(const StoreNode* t, const CallNode* update);
   void store_stmt(const StoreNode* t);
   std::string bare_store(DType element, const ir::Expr& value, const Lane* lane = nullptr);
   bool needs_constant_lanes(const Expr& e) const;

@@ -14,28 +14,32 @@ std::string KernelText::assign(const std::string& target, const std::string& val
                     : cat(target, " = ", value, ";");
 }
 
-void KernelText::atomic_text(const StoreNode* t, const Expr& value) {
+void KernelText::atomic_text(const StoreNode* t, const CallNode* update) {
   const Buffer& b = t->buffer;
+  const Expr& value = update->args[1];
+  const bool adds = update->op == "atomic_add";
+  const CSpelling::Atomics& known = adds ? spelling_.atomic_add : spelling_.atomic_max;
   const std::string type = to_string(b->dtype);
-  auto found = b->scope.starts_with("shared") ? spelling_.atomic_add.find(type + "@shared")
-                                              : spelling_.atomic_add.end();
-  if (found == spelling_.atomic_add.end()) found = spelling_.atomic_add.find(type);
-  if (found == spelling_.atomic_add.end() || found->second.first.empty()) {
+  auto found = b->scope.starts_with("shared") ? known.find(type + "@shared") : known.end();
+  if (found == known.end()) found = known.find(type);
+  if (found == known.end() || found->second.first.empty()) {
     std::vector<std::string> legal;
-    for (const auto& [key, function] : spelling_.atomic_add) {
+    for (const auto& [key, function] : known) {
       if (!function.first.empty() && key.find('@') == std::string::npos) legal.push_back(key);
     }
     throw Error(ErrorKind::emit, "emit.atomic",
-                cat("an atomic addition to \"", b->name, "\" (", type, ", scope \"", b->scope,
+                cat("T.", update->op, " of \"", b->name, "\" (", type, ", scope \"", b->scope,
                     "\") cannot be spelled on ", spelling_.target))
         .note(cat("in global memory ", spelling_.target,
-                  " adds to: ", legal.empty() ? "nothing" : join(legal)));
+                  adds ? " adds to: " : " has it for: ", legal.empty() ? "nothing" : join(legal)));
   }
   const bool own = b->scope != "global" && !b->scope.starts_with("shared");
   if (own && !spelling_.host_entry) {  // nobody else sees it
     const std::string element =
         cat(expr_.name(b.get(), b->name), "[", expr_.bare(t->indices[0]), "]");
-    return line(cat(element, " += ", expr_.bare_value(value), ";"));
+    if (adds) return line(cat(element, " += ", expr_.bare_value(value), ";"));
+    const std::string given = expr_.text(value);
+    return line(cat("if (", given, " > ", element, ") ", element, " = ", given, ";"));
   }
   const auto& [function, definition] = found->second;
   if (!definition.empty()) expr_.define_helper(function, definition);
@@ -53,7 +57,7 @@ void KernelText::store_stmt(const StoreNode* t) {
     streaming_ = false;
     return;
   }
-  if (const CallNode* c = as_atomic(t)) return atomic_text(t, c->args[1]);
+  if (const CallNode* c = as_atomic(t)) return atomic_text(t, c);
   if (copying_ && started_copy(t)) return;
   std::string array = expr_.name(t->buffer.get(), t->buffer->name);
   DType element = t->buffer->dtype;

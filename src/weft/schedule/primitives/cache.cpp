@@ -179,7 +179,7 @@ Verdict CacheWrite::transform(const State& s, Outcome<Result>& out) const {
   }
   if (writers.size() > 1) return several_writers(s, kName, buffer, writers, realize);
 
-  if (reads(writer, buffer.get()) || adds_atomically(writer->body, buffer.get())) {
+  if (reads(writer, buffer.get()) || updates_atomically(writer->body, buffer.get())) {
     Refusal r = refuse(s, "schedule.cache_write.accumulates",
                        cat("cache_write: block ", name_of(writer), " adds to what \"", buffer->name,
                            "\" held before, which a fresh copy would not hold"),

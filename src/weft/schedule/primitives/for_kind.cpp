@@ -107,7 +107,7 @@ std::string why_dependent(const std::vector<Leaf>& under, std::size_t index,
                           const std::vector<const ForNode*>& around,
                           const arith::Analyzer& analyzer, Facts* facts) {
   if (why_not_complete(under, under[index].block()).empty()) return {};
-  if (adds_atomically(under[index].block()->body))
+  if (updates_atomically(under[index].block()->body))
     return why_not_additions(under, under[index].block());
   // Bindings are affine in all loops together: (i_0 * 256 + i_1) // 80 is not in i_1 alone.
   Leaf leaf = under[index];

@@ -123,6 +123,14 @@ static inline uint16_t weft_float_to_half(float v) {
       s.atomic_add[t] = {name, "static inline void " + name + "(" + type + "_t* p, " + type +
                                    "_t v) { (void)__atomic_fetch_add(p, v, __ATOMIC_RELAXED); }\n"};
     }
+    for (const char* t : {"int32", "uint32"}) {
+      std::string type = t, name = "weft_atomic_max_" + type;
+      s.atomic_max[t] = {
+          name, "static inline void " + name + "(" + type + "_t* p, " + type + "_t v) {\n  " +
+                    type + "_t old = __atomic_load_n(p, __ATOMIC_RELAXED);\n" +
+                    "  while (old < v && !__atomic_compare_exchange_n(p, &old, v, 1, " +
+                    "__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}\n}\n"};
+    }
     for (const auto& [t, word, bits] :
          {std::array{"float32", "float", "32"}, std::array{"float64", "double", "64"}}) {
       std::string type = word, name = std::string("weft_atomic_add_") + t,

@@ -118,8 +118,11 @@ void FunctionEmitter::store(const StoreNode* s) {
   const Expr& index = s->indices[0];
   if (const CallNode* c = as_atomic(s)) {  // no order is asked of other memory
     const std::string added = expr(c->args[1]), at = address(s->buffer.get(), expr(index));
-    let(cat("atomicrmw ", t.is_float() ? "fadd" : "add", " ptr ", at, ", ", memory_type(t), " ",
-            added, " monotonic, align ", t.bytes()));
+    const char* const step = c->op == "atomic_max" ? t.is_int() ? "max" : "umax"
+                             : t.is_float()        ? "fadd"
+                                                   : "add";
+    let(cat("atomicrmw ", step, " ptr ", at, ", ", memory_type(t), " ", added, " monotonic, align ",
+            t.bytes()));
     return;
   }
   std::string value = to_memory(t, expr(s->value)), align = std::to_string(element.bytes());

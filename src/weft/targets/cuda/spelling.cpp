@@ -102,6 +102,7 @@ static __device__ __forceinline__ void weft_copy_if_16(void* to, const void* fro
         "weft_atomic_add_int64",
         "static __device__ __forceinline__ void weft_atomic_add_int64(long long* p, long long v) { "
         "atomicAdd((unsigned long long*)p, (unsigned long long)v); }\n"};
+    for (const char* t : {"int32", "uint32"}) s.atomic_max[t] = {"atomicMax", ""};
     s.stream = "__stcs";
     s.instruction = instruction_definition;
     // wgmma: registers are read from here on; groups of bulk copies: until memory may be written.

@@ -54,6 +54,12 @@ const CSpelling& spelling() {
             name, std::string("static inline void ") + name + "(" + space + " " + word + "* p, " +
                       word + " v) { atomic_fetch_add_explicit((" + space + " " + atomic +
                       "*)p, v, memory_order_relaxed); }\n"};
+        if (std::string_view(t) == "float32") continue;
+        name = std::string("weft_atomic_max_") + t + (*key ? "_threadgroup" : "");
+        s.atomic_max[std::string(t) + key] = {
+            name, std::string("static inline void ") + name + "(" + space + " " + word + "* p, " +
+                      word + " v) { atomic_fetch_max_explicit((" + space + " " + atomic +
+                      "*)p, v, memory_order_relaxed); }\n"};
       }
     }
     s.atomic_add["float32@shared"] = {"", ""};  // the language has none

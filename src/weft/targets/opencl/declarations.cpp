@@ -43,6 +43,7 @@ std::string of_atomics() {
                                   std::pair{"long", "atom"}, std::pair{"ulong", "atom"}}) {
       const std::string at = cat("(volatile ", space, " ", t, "*, ", t);
       out += cat(t, " W_OVER ", word, "_add", at, ");\n");
+      if (std::string_view(word) == "atomic") out += cat(t, " W_OVER atomic_max", at, ");\n");
       out += cat(t, " W_OVER ", word, "_cmpxchg", at, ", ", t, ");\n");
     }
   }

@@ -58,6 +58,7 @@ inline ushort weft_float_to_half(float v) {
     // OpenCL C 1.2, 6.12.11: 32-bit integers everywhere; 64 bits are an extension. Floats are added
     // to by comparing and exchanging their bits until nobody came between.
     s.atomic_add["int32"] = s.atomic_add["uint32"] = {"atomic_add", ""};
+    s.atomic_max["int32"] = s.atomic_max["uint32"] = {"atomic_max", ""};
     const std::string wide = "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n";
     for (const auto& [t, word] : {std::array{"int64", "long"}, std::array{"uint64", "ulong"}}) {
       for (const auto& [key, space] :
