@@ -11,17 +11,17 @@ namespace weft {
 namespace {
 
 /// Words are in the order of their floats where those of negative ones are turned round.
-std::int16_t turned(std::int16_t word) {
+std::int16_t ordered_word(std::int16_t word) {
   return static_cast<std::int16_t>(word ^ ((word >> 15) & 0x7fff));
 }
 
 void limit_words(const std::int16_t* from, std::int16_t* to, std::int64_t n, std::int16_t least,
                  std::int16_t most, std::int16_t infinite) {
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::int16_t word = from[i], key = turned(word);
+    const std::int16_t word = from[i], key = ordered_word(word);
     const std::int16_t above = key < least ? least : key, found = above > most ? most : above;
     const auto size = static_cast<std::int16_t>(word & 0x7fff);
-    to[i] = size > infinite ? word : turned(found);
+    to[i] = size > infinite ? word : ordered_word(found);
   }
 }
 
@@ -44,7 +44,7 @@ NDArray clipped_words(const NDArray& x, const std::optional<Scalar>& low,
   const auto key_of = [&](const std::optional<Scalar>& limit, int otherwise) {
     auto word = static_cast<std::int16_t>(otherwise);
     if (limit) write_scalar(*limit, x.elem(), &word);
-    return turned(word);
+    return ordered_word(word);
   };
   const std::int16_t least = key_of(low, infinite | 0x8000), most = key_of(high, infinite);
   NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());

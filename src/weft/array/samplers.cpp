@@ -31,7 +31,7 @@ const Ziggurat<256>& exponential_strips() {
 namespace {
 
 constexpr double kMust = std::numeric_limits<double>::quiet_NaN();
-constexpr std::int64_t kBlock = Sampler::kBlock;
+constexpr std::int64_t kDraws = Sampler::kBlock;
 
 // -- Blocks of numbers that kernels of the tables change in place ---------------------------------
 
@@ -74,7 +74,7 @@ class Numbers {
       fn(block_.n, in, x_);
       return *this;
     }
-    T all[kBlock];
+    T all[kDraws];
     std::fill_n(all, block_.n, number);
     return with(op, all);
   }
@@ -88,7 +88,7 @@ class Numbers {
   Numbers& with(Op op, int k, const F& f) {
     const SampleParameter& p = block_.parameter[k];
     if (p.step == 0) return with(op, static_cast<T>(f(*p.at)));
-    T all[kBlock];
+    T all[kDraws];
     for (std::int64_t i = 0; i < block_.n; ++i) all[i] = static_cast<T>(f(p.at[i]));
     return with(op, all);
   }
@@ -110,7 +110,7 @@ class Numbers {
  private:
   static constexpr int kElem = static_cast<int>(sizeof(T) == 4 ? Elem::float32 : Elem::float64);
   const SampleBlock& block_;
-  alignas(64) T x_[kBlock];
+  alignas(64) T x_[kDraws];
 };
 
 constexpr auto inverse = [](double p) { return 1 / p; };
@@ -131,7 +131,7 @@ struct Laplace {
   template <typename T>
   static void change(Numbers<T>& x, const SampleBlock& block) {
     x.open();
-    T side[kBlock];
+    T side[kDraws];
     std::copy_n(x.data(), block.n, side);
     constexpr T least = std::numeric_limits<T>::epsilon() / 2;
     x.each([&](T u, std::int64_t) { return std::max(1 - 2 * std::abs(u - T{0.5}), least); });
@@ -564,14 +564,14 @@ constexpr Sampler kSamplers[] = {
 };
 
 template <typename T>
-void fill(const Sampler& sampler, const SampleBlock& from, std::int64_t count, T* to) {
-  const std::int64_t blocks = (count + kBlock - 1) / kBlock;
+void draw_blocks(const Sampler& sampler, const SampleBlock& from, std::int64_t count, T* to) {
+  const std::int64_t blocks = (count + kDraws - 1) / kDraws;
   runtime::Pool::shared().parallel_for(blocks, 4, [&](std::int64_t b, std::int64_t end) {
     for (; b < end; ++b) {
-      const std::int64_t begin = b * kBlock;
+      const std::int64_t begin = b * kDraws;
       SampleBlock block = from;
       block.first += static_cast<std::uint64_t>(b) << 32;
-      block.n = std::min(kBlock, count - begin);
+      block.n = std::min(kDraws, count - begin);
       for (SampleParameter& p : block.parameter)
         if (p.at) p.at += begin * p.step;
       if constexpr (std::is_same_v<T, float>) sampler.make32(block, to + begin);
@@ -601,11 +601,12 @@ NDArray random_sample(const Sampler& sampler, const Ref<Device>& host, std::uint
   WEFT_CHECK(out.on_host(), "samples of hosts only");
   if (elem == Elem::int64) {
     WEFT_CHECK(sampler.make_whole, sampler.name, " is of real numbers");
-    fill(sampler, from, count, reinterpret_cast<std::int64_t*>(out.host()));
+    draw_blocks(sampler, from, count, reinterpret_cast<std::int64_t*>(out.host()));
   } else {
     WEFT_CHECK(sampler.make32, sampler.name, " is of whole numbers");
-    if (elem == Elem::float32) fill(sampler, from, count, reinterpret_cast<float*>(out.host()));
-    else fill(sampler, from, count, reinterpret_cast<double*>(out.host()));
+    if (elem == Elem::float32)
+      draw_blocks(sampler, from, count, reinterpret_cast<float*>(out.host()));
+    else draw_blocks(sampler, from, count, reinterpret_cast<double*>(out.host()));
   }
   return out;
 }
