@@ -14,12 +14,6 @@ class Key:
     def split(self, n: int = 2) -> list[Key]:
         """n keys whose streams are unrelated to each other's and to this one's."""
 
-    def take(self, count: int) -> tuple[int, int]:
-        """(seed, first counter) of `count` words of 32 bits, four to a counter."""
-
-class Stream(Key):
-    """A stream that goes on with each draw: the `key=` of a generator's draws."""
-
 def key(seed: int) -> Key:
     """A key for explicit use."""
 def split(key: Key, n: int = 2) -> list[Key]:

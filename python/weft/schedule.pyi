@@ -338,9 +338,9 @@ class Schedule:
         Returns block. Raises weft.ScheduleError when the step is illegal.
         """
     def pad_einsum(self, block: BlockRef, padding: Sequence[int], multiples: bool = False) -> list[BlockRef]:
-        """Lengthens the iterators of a sum of products: operands are copied into buffers padded with zeros, the result is made in a longer buffer of which the part that counts is copied out. Returns the copying blocks, operands first. Example: `sch.pad_einsum(matmul, [0, 7, 7])`; for tiles of any extents, `sch.pad_einsum(matmul, [64, 64, 16], multiples=True)`.
+        """Lengthens the iterators of a reduction: operands are copied into buffers padded with zeros, the result is made in a longer buffer of which the part that counts is copied out. Iterators of results of any reduction, those that are summed of sums of products. Returns the copying blocks, operands first. Example: `sch.pad_einsum(matmul, [0, 7, 7])`; for tiles of any extents, `sch.pad_einsum(matmul, [64, 64, 16], multiples=True)`.
 
-        block (block): C[...] = C[...] + products of loads at iterators
+        block (block): a reduction of one value; C[...] = C[...] + products of loads at iterators
         padding (list of int): for each iterator the number of values to add
         multiples (bool): the numbers are what the iterators' extents, which may be symbols, become multiples of
 
