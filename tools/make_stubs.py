@@ -421,6 +421,8 @@ def stubs():
     key = (
         "\nclass Key:\n    seed: int\n    offset: int\n    def __init__(self, seed: int, offset: int = 0) -> None: ...\n"
         "    def split(self, n: int = 2) -> list[Key]: ...\n"
+        "    def take(self, count: int) -> tuple[int, int]: ...\n"
+        "\nclass Stream(Key): ...\n"
     )
     files["random.pyi"] = (
         function_stub(random, "NDArray", names, key)

@@ -43,7 +43,7 @@ def cslc_main(argv: list[str] | None = None) -> int:
         return 0
 
 
-def _options() -> argparse.ArgumentParser:
+def _options():
     import argparse
 
     p = argparse.ArgumentParser(

@@ -175,11 +175,13 @@ bool fits_tiles(const Dims& weight, const Dims& image, const Conv& conv, const W
 }
 
 /// Microseconds of a convolution by strips (operators/convolution.h): what a thread does for one of
-/// the channels summed, strips of up to four rows sharing the start. An H200 took 0.8 to 1.6 of it.
+/// the channels summed, strips of up to four rows sharing the start. `parted`: these may be cut. An H200 took 0.8 to 1.6 of it.
 double strip_time(const device::Grid& grid, std::int64_t threads, std::int64_t sums,
-                  std::int64_t summed, std::int64_t groups) {
-  const device::StripParts parts = device::strip_parts(grid, threads, summed, groups);
-  threads *= parts.count, summed = parts.each + parts.rest;
+                  std::int64_t summed, std::int64_t groups, bool parted) {
+  if (parted) {
+    const device::StripParts parts = device::strip_parts(grid, threads, summed, groups);
+    threads *= parts.count, summed = parts.each + parts.rest;
+  }
   constexpr double kStart = 64, kEach = 3, kMostRows = 4, kOccupied = 512, kLanes = 128;
   const auto processors = static_cast<double>(grid.processors());
   const double occupied = processors * kOccupied, all = static_cast<double>(threads),
@@ -214,10 +216,10 @@ bool by_tiles(device::ConvolutionOf which, const NDArray& like, const Dims& weig
   const device::Grid& grid = device::grid_of(like.device());
   if (which == ConvolutionOf::results && by_strips(groups, outs, ins, w.kernel)) {
     threads = strip_time(grid, image[0] * w.out[0] * w.out[1] * lots(outs), taps * few(outs), ins,
-                         groups);
+                         groups, pieces);
   } else if (which == ConvolutionOf::images && by_strips(groups, ins, outs, w.kernel)) {
     threads = strip_time(grid, image[0] * image[2] * image[3] * lots(ins),
-                         ceil_div(taps, conv.stride[0] * conv.stride[1]) * few(ins), outs, groups);
+                         ceil_div(taps, conv.stride[0] * conv.stride[1]) * few(ins), outs, groups, pieces);
   } else if (which == ConvolutionOf::weights && groups > 1 && outs * ins <= kFewPairs) {
     return false;
   }
