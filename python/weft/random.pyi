@@ -13,6 +13,10 @@ class Key:
     def __init__(self, seed: int, offset: int = 0) -> None: ...
     def split(self, n: int = 2) -> list[Key]:
         """n keys whose streams are unrelated to each other's and to this one's."""
+    def take(self, count: int) -> tuple[int, int]:
+        """(seed, first counter) of `count` words of 32 bits, four to a counter."""
+
+class Stream(Key): ...
 
 def key(seed: int) -> Key:
     """A key for explicit use."""

@@ -68,7 +68,11 @@ class _Calls:
             return
         calls = sorted([(rank, other), (self._rank, text)])
         words = "; ".join(f"rank {r} calls {t}" for r, t in calls)
-        what = f"message {number + 1} between ranks {between.strip(' ')}" if between else f"call {number + 1} of the group of ranks {self._ranks}"
+        what = (
+            f"message {number + 1} between ranks {between.strip(' ')}"
+            if between
+            else f"call {number + 1} of the group of ranks {self._ranks}"
+        )
         raise self._watch.fail(Failure(f"{what}: {words}", "distributed.mismatch"))
 
 

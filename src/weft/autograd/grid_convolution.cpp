@@ -175,7 +175,8 @@ bool fits_tiles(const Dims& weight, const Dims& image, const Conv& conv, const W
 }
 
 /// Microseconds of a convolution by strips (operators/convolution.h): what a thread does for one of
-/// the channels summed, strips of up to four rows sharing the start. `parted`: these may be cut. An H200 took 0.8 to 1.6 of it.
+/// the channels summed, strips of up to four rows sharing the start. `parted`: these may be cut. An
+/// H200 took 0.8 to 1.6 of it.
 double strip_time(const device::Grid& grid, std::int64_t threads, std::int64_t sums,
                   std::int64_t summed, std::int64_t groups, bool parted) {
   if (parted) {
@@ -219,7 +220,8 @@ bool by_tiles(device::ConvolutionOf which, const NDArray& like, const Dims& weig
                          groups, pieces);
   } else if (which == ConvolutionOf::images && by_strips(groups, ins, outs, w.kernel)) {
     threads = strip_time(grid, image[0] * image[2] * image[3] * lots(ins),
-                         ceil_div(taps, conv.stride[0] * conv.stride[1]) * few(ins), outs, groups, pieces);
+                         ceil_div(taps, conv.stride[0] * conv.stride[1]) * few(ins), outs, groups,
+                         pieces);
   } else if (which == ConvolutionOf::weights && groups > 1 && outs * ins <= kFewPairs) {
     return false;
   }
