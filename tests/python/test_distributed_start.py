@@ -228,40 +228,6 @@ def test_ranks_out_of_step_are_told_without_the_debug_mode(program):  # noqa: F8
     assert status != 0 and text.count("told") == 27, text
 
 
-@needs_torchrun
-@pytest.mark.parametrize(
-    "what",
-    [
-        "all_reduce",
-        pytest.param("message", marks=whole_torchrun),
-        pytest.param("call", marks=whole_torchrun),
-    ],
-)
-def test_ranks_out_of_step_are_told_under_torchrun(program, what):  # noqa: F811
-    """Before Gloo ends the process of one that gets more than it awaits; calls that nobody has waited for are counted, too."""
-    path = program(f"""
-        dist.init()
-        r, one, other = dist.rank(), weft.ones((16,)), weft.ones((200_000,))
-        begun = [dist.all_reduce(weft.ones((n + 1,)), async_op=True) for n in range(70)]
-        assert all(float(w.wait()[0]) == 2 for w in begun)
-        try:
-            if "{what}" == "all_reduce":
-                dist.all_reduce(other if r == 1 else one)
-            elif "{what}" == "message":
-                dist.send(other, 0) if r == 1 else dist.recv(one, 1)
-            else:
-                (dist.all_gather if r == 1 else dist.all_reduce)(one)
-            dist.barrier()
-        except weft.DeviceError as problem:
-            assert problem.code == "distributed.mismatch", problem
-            assert "rank 0 calls" in problem.message and "rank 1 calls" in problem.message, problem
-            print("told", r, flush=True)
-            raise
-    """)
-    status, text = torchrun(path)
-    assert status != 0 and text.count("told") == 2, text
-
-
 @needs_mpi
 def test_messages_of_another_size_are_refused(program):  # noqa: F811
     path = program("""

@@ -2,6 +2,7 @@
 """Kernels of a card are compiled beside the caller: the driver gets every call in the order of the program, whether kernels must be waited for or not."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -104,5 +105,8 @@ def test_the_driver_sees_one_order(fakes, tmp_path, more):
 def test_a_refused_kernel_is_told_where_results_are_asked_for(fakes, tmp_path):
     done, _ = calls(fakes, tmp_path / "cache", fail="nvrtcCompileProgram")
     assert done.returncode == 1 and "cuda.nvrtc.refused" in done.stderr, done.stderr
-    asked = WORK.splitlines().index('np.asarray(z.to("cpu"))') + 1
-    assert f"line {asked}" in done.stderr, done.stderr
+    lines = WORK.splitlines()
+    asked, first = (lines.index(t) + 1 for t in ('np.asarray(z.to("cpu"))', "b = a + a"))
+    # At the latest: on a busy machine the refusal may be known while later work is begun.
+    told = re.search(r'"<string>", line (\d+), in <module>', done.stderr)
+    assert told and first <= int(told[1]) <= asked, done.stderr

@@ -373,11 +373,6 @@ class StoreBoard:
         except RuntimeError as problem:  # the store's host is gone, and the job with it
             return Failure(f"its store does not answer ({str(problem)[:200]})", "distributed.launcher")  # fmt: skip
 
-    def first(self, name, before, text):
-        """What stands under a name after `text` has been written there, which is done where `before` stood; None where the store does not say."""
-        told = self._quietly("compare_set", f"{self._root}/first/{name}", before, text)
-        return None if told is None else told.decode()
-
     def absent(self, size):
         """Ranks that have not come to init(); None where the store does not say."""
         there = [self._is_set(f"here/{r}") for r in range(size)]

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import collections
 import datetime
-import json
 import threading
 import time
 
 import weft
 
 from .._errors import error
-from .failure import LAST_WORDS, Failure
+from .failure import LAST_WORDS
 from .host import REDUCED_AS, Values, look_around, memory_of, step
 
 _PARTS = {"complex64": "float32", "complex128": "float64"}  # Gloo sums complex numbers by parts
@@ -40,55 +38,15 @@ class _Waited:
             raise self._problem
 
 
-class _Calls:
-    """The calls of a group, compared before they begin: Gloo ends the process of a rank that gets more than it awaits.
-
-    The rank that comes to a call first leaves its words in torchrun's store, and whoever comes later and calls another one does not begin it. The others are
-    told as of any failure. One message to the store for each call.
-    """
-
-    _KEPT = 64  # calls by which ranks may be apart
-
-    def __init__(self, name, ranks, rank, watch):
-        self._name, self._ranks, self._rank, self._watch = name, ranks, rank, watch
-        self._numbers, self._known = collections.Counter(), {}
-
-    def check(self, text, between=""):
-        """The next call of all ranks, or the next message `between` two of them."""
-        number = self._numbers[between]
-        self._numbers[between] += 1
-        key = f"{self._name}/{between}{number % self._KEPT}"
-        mine = json.dumps([number, self._rank, text])
-        told = self._watch.board.first(key, self._known.get(key, ""), mine)
-        if told is None:
-            return
-        self._known[key] = told
-        of, rank, other = json.loads(told)
-        if of != number or other == text:
-            return
-        calls = sorted([(rank, other), (self._rank, text)])
-        words = "; ".join(f"rank {r} calls {t}" for r, t in calls)
-        what = (
-            f"message {number + 1} between ranks {between.strip(' ')}"
-            if between
-            else f"call {number + 1} of the group of ranks {self._ranks}"
-        )
-        raise self._watch.fail(Failure(f"{what}: {words}", "distributed.mismatch"))
-
-
-def _words(call, array, detail=""):
-    return f"{call}({detail}) of {array.dtype}[{array.size}]"
-
-
 class Gloo(Values):
-    """A process group of torch.distributed with Gloo. `path`: its name among the groups of the job."""
+    """A process group of torch.distributed with Gloo."""
 
     name, means = "gloo", False
 
     def several(self, nbytes):
         return False
 
-    def __init__(self, group, ranks, rank, job, path="all"):
+    def __init__(self, group, ranks, rank, job):
         import torch
         import torch.distributed as td
 
@@ -97,8 +55,6 @@ class Gloo(Values):
         self._sorted = [
             ranks.index(r) for r in sorted(ranks)
         ]  # PyTorch's groups have no other order
-        self._path, self._splits = path, 0
-        self._calls = _Calls(path, ranks, rank, job.watch)
         self._open = []  # works that had not ended when the last one began
         job.transports.append(self)
         self._ops = {"sum": td.ReduceOp.SUM, "prod": td.ReduceOp.PRODUCT, "max": td.ReduceOp.MAX,
@@ -179,14 +135,12 @@ class Gloo(Values):
         return wait
 
     def all_reduce(self, send, recv, op, overlap=False):
-        self._calls.check(_words("all_reduce", send, op))
         view = self._view(recv, op)
         view.copy_(self._view(send))
         work = self._start("all_reduce", view, self._ops[op])
         return self._finish([work], send, recv, view)
 
     def reduce_scatter(self, send, recv, op, overlap=False):
-        self._calls.check(_words("reduce_scatter", send, op))
         whole = self.torch.clone(self._view(send, op))
         work = self._start("all_reduce", whole, self._ops[op])
         done = self._finish([work], send)
@@ -201,7 +155,6 @@ class Gloo(Values):
         return wait
 
     def all_gather(self, send, recv, overlap=False):
-        self._calls.check(_words("all_gather", send))
         if recv.nbytes == 0:
             return lambda: recv
         rows = self._raw(recv).view(self.size, -1)
@@ -210,7 +163,6 @@ class Gloo(Values):
         return self._finish([work], send, recv, parts)
 
     def broadcast(self, send, recv, root, overlap=False):
-        self._calls.check(_words("broadcast", recv, f"root={root}"))
         view = self._raw(recv)
         if self.rank == root:
             view.copy_(self._raw(send))
@@ -218,7 +170,6 @@ class Gloo(Values):
         return self._finish([work], recv, view)
 
     def all_to_all(self, send, recv, overlap=False):
-        self._calls.check(_words("all_to_all", send))
         if send.nbytes == 0:
             return lambda: recv
         out = self._raw(send).view(self.size, -1)
@@ -232,18 +183,12 @@ class Gloo(Values):
         works = [_Waited(w) for w in works]
         return self._finish(works, send, recv)
 
-    def _message(self, source, target, array):
-        source, target = self.ranks[source], self.ranks[target]
-        self._calls.check(f"send or recv of {array.nbytes} bytes", f"{source} and {target} ")
-
     def send(self, array, peer, overlap=False):
-        self._message(self.rank, peer, array)
         view = self._raw(array)
         work = _Waited(self._start("isend", view, self.ranks[peer]))
         return self._finish([work], array, view)
 
     def recv(self, array, peer, overlap=False):
-        self._message(peer, self.rank, array)
         view = self._raw(array)
         work = _Waited(self._start("irecv", view, self.ranks[peer]))
         return self._finish([work], array, view)
@@ -253,9 +198,7 @@ class Gloo(Values):
         me = self.ranks[self.rank]
         limit = datetime.timedelta(days=1000)  # the watch ends waiting for ranks that are gone
         group = self.td.new_group(world, backend="gloo", timeout=limit)  # every rank takes part
-        self._splits += 1
-        path = f"{self._path}.{self._splits}"
-        return Gloo(group, world, me, self.job, path) if me in world else None
+        return Gloo(group, world, me, self.job) if me in world else None
 
     def abort(self):
         """A failed job is ended by torchrun."""
