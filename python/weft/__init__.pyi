@@ -3161,7 +3161,7 @@ def empty(shape: int | Sequence[int], *more: Any, dtype: _DType | None = None, d
     """An array with unset elements."""
 def empty_like(x: NDArray, /, *, dtype: _DType | None = None, device: _Device | None = None, shape: int | Sequence[int] | None = None) -> NDArray:
     """As empty, shape, type and device taken from x."""
-def eye(n_rows: Any, n_cols: Any = None, /, *, k: int = 0, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
+def eye(n_rows: Any, n_cols: Any = None, k: int = 0, *, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """Ones on diagonal k, zeros elsewhere."""
 def from_dlpack(x: Any, /, *, device: _Device | None = None, copy: _bool | None = None) -> NDArray:
     """An array over the memory of any DLPack exporter."""
@@ -3439,10 +3439,10 @@ def cumulative_sum(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dty
 def cumulative_sum(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, include_initial: _bool = False) -> NDArray:
     """Running sum."""
 @overload
-def diff(x: Tensor, /, *, axis: int | Sequence[int] | None = -1, n: int = 1, prepend: NDArray | None = None, append: NDArray | None = None) -> Tensor:
+def diff(x: Tensor, /, n: int = 1, axis: int | Sequence[int] | None = -1, prepend: NDArray | None = None, append: NDArray | None = None) -> Tensor:
     """Differences of neighbours, n times."""
 @overload
-def diff(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1, n: int = 1, prepend: NDArray | None = None, append: NDArray | None = None) -> NDArray:
+def diff(x: _ArrayLike, /, n: int = 1, axis: int | Sequence[int] | None = -1, prepend: NDArray | None = None, append: NDArray | None = None) -> NDArray:
     """Differences of neighbours, n times."""
 @overload
 def max(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> Tensor:
@@ -4012,7 +4012,7 @@ def degrees(input: Any) -> Any:
     """Radians as degrees."""
 def fabs(x: Any, /) -> Any:
     """Absolute value."""
-def identity(n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Any = None, device: Any = None) -> Any:
+def identity(n_rows: Any, n_cols: Any = None, k: Any = 0, *, dtype: Any = None, device: Any = None) -> Any:
     """Ones on diagonal k, zeros elsewhere."""
 def in1d(x1: Any, x2: Any, /, *, invert: Any = False) -> Any:
     """Which elements of x1 occur in x2? One of them may be a number; it is compared as `==` does it."""

@@ -191,7 +191,7 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True, ret
     return out.astype(dtype, copy=False)
 
 
-def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
+def eye(n_rows, n_cols=None, k=0, *, dtype=None, device=None):
     """Ones on diagonal k, zeros elsewhere."""
     return _core._eye(n_rows, n_rows if n_cols is None else n_cols, k, dtype, device)
 

@@ -311,7 +311,7 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
     return _cumulative("prod", x, axis, dtype, include_initial)
 
 
-def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
+def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     """Differences of neighbours, n times."""
     axis = _axis(axis, x.ndim, "diff")
     edge = lambda p: p if getattr(p, "ndim", 0) else full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), p, dtype=x.dtype, device=x.device)  # noqa: E731  # fmt: skip
