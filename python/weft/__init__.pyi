@@ -170,7 +170,7 @@ class NDArray:
     def squeeze(self, axis: _builtins.int | Sequence[_builtins.int] | None = None) -> NDArray:
         """Without axes of extent 1."""
     def take(self, indices: Any, axis: _builtins.int | None = None) -> NDArray:
-        """Entries at positions along an axis; of the elements in a row when axis is None."""
+        """Entries at positions along an axis; of the elements in a row when axis is None. mode: as weft.take."""
     def dot(self, other: Any) -> NDArray:
         """Products summed over the last axis and the other's last but one: of vectors, of matrices, of stacks in all pairs."""
     def argsort(self, *, axis: _builtins.int = -1, descending: _bool = False, stable: _bool = True) -> NDArray:
@@ -1185,10 +1185,10 @@ class NDArray:
         """Is every difference at most atol + rtol * |other|?"""
     def logcumsumexp(self, dim: Any) -> Any:
         """Logarithms of running sums of exponentials along an axis, without overflow or underflow."""
-    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
-        """The sum of what is no NaN."""
-    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
-        """The mean of what is no NaN."""
+    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
+        """The sum of what is no NaN, where `where` holds."""
+    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+        """The mean of what is no NaN, where `where` holds."""
     def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None) -> Any:
         """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
     def aminmax(self, dim: Any = None, keepdim: Any = False) -> Any:
@@ -1822,10 +1822,10 @@ class Tensor:
         """Running products along an axis; of all elements in a row without one, as in NumPy."""
     def logcumsumexp(self, dim: Any) -> Any:
         """Logarithms of running sums of exponentials along an axis, without overflow or underflow."""
-    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
-        """The sum of what is no NaN."""
-    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
-        """The mean of what is no NaN."""
+    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
+        """The sum of what is no NaN, where `where` holds."""
+    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+        """The mean of what is no NaN, where `where` holds."""
     def median(self, dim: Any = None, keepdim: Any = False) -> Any:
         """The lower of the two middle elements; along an axis (value, position), as in PyTorch."""
     def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None) -> Any:
@@ -3200,7 +3200,7 @@ def argmin(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdim
     """Position of the smallest element; the first of equals."""
 def argsort(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1, descending: _bool = False, stable: _bool = True, kind: _DType | str | tuple[_DType | str, ...] | None = None) -> NDArray:
     """Positions that would sort the array; NaN last. Every sort is stable, whatever NumPy's `kind`."""
-def isin(x1: _ArrayLike, x2: _ArrayLike, /, *, invert: _bool = False) -> NDArray:
+def isin(x1: _ArrayLike, x2: _ArrayLike, /, assume_unique: Any = False, invert: _bool = False) -> NDArray:
     """Which elements of x1 occur in x2? One of them may be a number; it is compared as `==` does it."""
 def nonzero(x: _ArrayLike, /) -> tuple[NDArray, ...]:
     """Positions of the elements that are not zero, one array for each axis."""
@@ -3234,10 +3234,10 @@ def sort(x: Tensor, /, *, axis: int | Sequence[int] | None = -1, descending: _bo
 def sort(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1, descending: _bool = False, stable: _bool = True, kind: _DType | str | tuple[_DType | str, ...] | None = None) -> NDArray:
     """A sorted copy; NaN last. Every sort is stable: `kind` is NumPy's choice of a method, which changes nothing."""
 @overload
-def take(x: Tensor, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
+def take(x: Tensor, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, mode: str = 'raise') -> Tensor:
     """Entries at positions along an axis; of the elements in a row when axis is None."""
 @overload
-def take(x: _ArrayLike, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> NDArray:
+def take(x: _ArrayLike, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, mode: str = 'raise') -> NDArray:
     """Entries at positions along an axis; of the elements in a row when axis is None."""
 @overload
 def take_along_axis(x: Tensor, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> Tensor:
@@ -3312,12 +3312,6 @@ def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence
 def moveaxis(x: _ArrayLike, source: int | Sequence[int], destination: int | Sequence[int], /) -> NDArray:
     """A view with some axes moved."""
 @overload
-def pad(x: Tensor, widths: Sequence[tuple[int, int]], /, mode: str = 'constant', *, value: _Number = 0, constant_values: Any = 0) -> Tensor:
-    """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all."""
-@overload
-def pad(x: _ArrayLike, widths: Sequence[tuple[int, int]], /, mode: str = 'constant', *, value: _Number = 0, constant_values: Any = 0) -> NDArray:
-    """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all."""
-@overload
 def permute_dims(x: Tensor, /, axes: int | Sequence[int] | None) -> Tensor:
     """A view with the axes in another order."""
 @overload
@@ -3371,6 +3365,12 @@ def unstack(x: Tensor, /, *, axis: int | Sequence[int] | None = 0) -> tuple[Tens
 @overload
 def unstack(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = 0) -> tuple[NDArray, ...]:
     """The slices along an axis, as a tuple; of an array views."""
+@overload
+def pad(x: Tensor, widths: Sequence[tuple[int, int]], /, mode: str = 'constant', *, value: _Number = 0, constant_values: Any = 0, end_values: Any = 0, stat_length: Any = None, reflect_type: Any = 'even') -> Tensor:
+    """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all."""
+@overload
+def pad(x: _ArrayLike, widths: Sequence[tuple[int, int]], /, mode: str = 'constant', *, value: _Number = 0, constant_values: Any = 0, end_values: Any = 0, stat_length: Any = None, reflect_type: Any = 'even') -> NDArray:
+    """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all."""
 def einsum(spec: str, *operands: _ArrayLike | Tensor, optimize: Any = False) -> Any:
     """Sum of products by letters: "ij,jk->ik"; "..." broadcasts. NumPy's other form is understood, einsum(a, [0, 1], b, [1, 2], [0, 2])."""
 @overload
@@ -3628,10 +3628,10 @@ def mv(input: Tensor | _ArrayLike, vector: Any) -> Any:
     """The product of a matrix and a vector."""
 def nan_to_num(input: Tensor | _ArrayLike, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """NaN and infinities as numbers: the type's largest unless given."""
-def nanmean(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
-    """The mean of what is no NaN."""
-def nansum(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
-    """The sum of what is no NaN."""
+def nanmean(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+    """The mean of what is no NaN, where `where` holds."""
+def nansum(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
+    """The sum of what is no NaN, where `where` holds."""
 def narrow(input: Tensor | _ArrayLike, dim: Any, start: Any, length: Any) -> Any:
     """Entries start to start + length - 1 along an axis."""
 def ne(input: Tensor | _ArrayLike, other: Any) -> Any:
@@ -3930,13 +3930,13 @@ def trapz(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """The integral along an axis by trapezoids; samples at x, or dx apart."""
 def unwrap(x: Any, discont: Any = None, axis: Any = -1, *, period: Any = 6.283185307179586) -> Any:
     """Angles whose neighbours differ by more than half a period (or discont) brought nearer by whole periods."""
-def average(x: Any, axis: Any = None, weights: Any = None, returned: Any = False) -> Any:
+def average(x: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = False) -> Any:
     """The mean, weighted; weights have x's shape or, with an axis, its extent. returned=True: with the sum of the weights."""
 def bucketize(x: Any, boundaries: Any, right: Any = False) -> Any:
     """The position of each element among ascending boundaries, as in PyTorch: after equal ones with right."""
 def corrcoef(x: Any, y: Any = None, rowvar: Any = True) -> Any:
     """The correlation coefficients of the rows (of the columns with rowvar=False)."""
-def cov(x: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None, *, correction: Any = None) -> Any:
+def cov(x: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *, correction: Any = None) -> Any:
     """The covariances of the rows (of the columns with rowvar=False); the divisor is the count less ddof (1; 0 with bias)."""
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     """The bin of each element: how many of the ascending (or descending) ends are at most it; below it with right."""
@@ -3954,26 +3954,26 @@ def nanargmax(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The position of the largest of what is no NaN. Raises ArgumentError for a line of NaN alone."""
 def nanargmin(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The position of the smallest of what is no NaN. Raises ArgumentError for a line of NaN alone."""
-def nancumsum(x: Any, axis: Any = None) -> Any:
+def nancumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
     """Running sums in which NaN counts as 0; of all elements in a row when axis is None."""
-def nanmax(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The largest of what is no NaN; NaN where there is nothing else."""
+def nanmax(x: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True, initial: Any = None) -> Any:
+    """The largest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
 def nanmedian(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The median of what is no NaN. Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in
     PyTorch: the lower of the two, and along an axis (value, position).
     """
-def nanmin(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The smallest of what is no NaN; NaN where there is nothing else."""
-def nanpercentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The q-th percentile of what is no NaN; q from 0 to 100."""
-def nanprod(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The product of what is no NaN."""
-def nanquantile(x: Any, q: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The q-quantile of what is no NaN, between two neighbours in proportion; q from 0 to 1. NaN where there is nothing else."""
-def nanstd(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False) -> Any:
-    """The standard deviation of what is no NaN; the divisor of the variance is their count less `correction`."""
-def nanvar(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False) -> Any:
-    """The variance of what is no NaN; the divisor is their count less `correction`."""
+def nanmin(x: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True, initial: Any = None) -> Any:
+    """The smallest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
+def nanpercentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear') -> Any:
+    """The q-th percentile of what is no NaN, by a method of percentile; q from 0 to 100."""
+def nanprod(x: Any, axis: Any = None, keepdims: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
+    """The product of what is no NaN, where `where` holds."""
+def nanquantile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear') -> Any:
+    """The q-quantile of what is no NaN, by a method of percentile; q from 0 to 1. NaN where there is nothing else."""
+def nanstd(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+    """The standard deviation of what is no NaN, where `where` holds; the divisor of the variance is their count less `correction`."""
+def nanvar(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+    """The variance of what is no NaN, where `where` holds; the divisor is their count less `correction`."""
 def percentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear') -> Any:
     """The q-th percentile, between two neighbours in proportion; q from 0 to 100, one number or several (a first axis)."""
 def ptp(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
@@ -4014,7 +4014,7 @@ def fabs(x: Any, /) -> Any:
     """Absolute value."""
 def identity(n_rows: Any, n_cols: Any = None, k: Any = 0, *, dtype: Any = None, device: Any = None) -> Any:
     """Ones on diagonal k, zeros elsewhere."""
-def in1d(x1: Any, x2: Any, /, *, invert: Any = False) -> Any:
+def in1d(x1: Any, x2: Any, /, assume_unique: Any = False, invert: Any = False) -> Any:
     """Which elements of x1 occur in x2? One of them may be a number; it is compared as `==` does it."""
 def invert(x: Any, /) -> Any:
     """Bits inverted; on bool, logical not."""
@@ -4078,7 +4078,7 @@ def mask_indices(n: Any, mask_func: Any, k: Any = 0) -> Any:
     """The positions where mask_func(ones of (n, n), k) is not zero: mask_indices(3, weft.triu)."""
 def may_share_memory(a: Any, b: Any) -> Any:
     """Could both lie in the same memory? Compared by the first and the last byte."""
-def nancumprod(x: Any, axis: Any = None) -> Any:
+def nancumprod(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
     """Running products along an axis in which NaN counts as 1; of all elements in a row when axis is None."""
 def packbits(a: Any, axis: Any = None, bitorder: Any = 'big') -> Any:
     """Truth values, or whole numbers that are 0 or not, eight to a byte along an axis; uint8."""

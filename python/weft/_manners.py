@@ -43,6 +43,7 @@ _IDLE = {
     "initial": (None,),
     "sparse": (False,),
     "memory_format": (None,),
+    "overwrite_input": (False, True),
 }
 
 
@@ -265,7 +266,9 @@ def _retried(function, raised, args, kwargs):
         from ._linalg_calls import understood as of_matrices
 
         try:
-            found = of_matrices(name, args, kwargs)
+            found = of_matrices(
+                name, args, kwargs, lambda x: _floats(_array(x) if _is_list(x) else x)
+            )
         except (TypeError, AttributeError, ValueError, IndexError) as error:
             if isinstance(error, _core.Error):  # of the call as it was meant
                 raise

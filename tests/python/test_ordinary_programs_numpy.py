@@ -51,6 +51,16 @@ xp.fft.fft(UP, 10), xp.fft.irfft(UP, 9), xp.fft.fft(X, 4, 0)
 xp.add.reduceat(UP, [0, 2, 2, 5]), xp.maximum.reduceat(X, [1, 3], axis=0), xp.logical_and.reduce(X > -9), xp.logical_or.reduce(X > 1, axis=1)
 X.ravel("F"), X.flatten("F"), X.reshape(7, -1, order="F"), X.item(3), X.item((1, 2)), N.round(1), X.view(xp.int64)
 xp.finfo(xp.float64).tiny, xp.linalg.lstsq(X, Y[:, 0], rcond=None)[0]
+xp.nanmean(NAN, axis=0, where=X > -1), xp.nansum(NAN, axis=1, where=X > 0), xp.nansum(NAN, initial=3.0), xp.nansum(N, where=N > 0, axis=0)
+xp.nanprod(NAN, where=X > 0.5, initial=2.0), xp.nanmax(NAN, axis=0, where=X > 0, initial=0.5), xp.nanmin(NAN, where=X > 0, initial=9.0)
+xp.nanstd(NAN, axis=0, where=X > -1), xp.nanvar(NAN, axis=1, dtype=xp.float64, ddof=1), xp.nanstd(NAN, axis=0, dtype=xp.float64, ddof=0)
+xp.nancumsum(NAN, axis=0, dtype=xp.float64), xp.nancumprod(N % 3, axis=1), xp.nanprod(N.astype(xp.int8) % 3, axis=1, dtype=xp.int64)
+xp.nanmedian(NAN, axis=0, overwrite_input=False), xp.median(X, axis=1, overwrite_input=False), xp.percentile(X, 30, axis=0, overwrite_input=False)
+xp.nanquantile(NAN, 0.3, axis=0, method="higher"), xp.nanpercentile(NAN, [30, 60], axis=1, method="nearest"), xp.nanquantile(NAN, 0.3, method="midpoint")
+xp.nanpercentile(NAN, 30, axis=(0, 1), method="lower"), xp.nanquantile(NAN, [0.0, 1.0], axis=1)
+xp.isin(N, [1, 2], True), xp.isin(N, [1, 2], invert=True), xp.average(X, axis=0, keepdims=True), xp.average(X, axis=1, weights=UP**2, keepdims=True)
+xp.cov(X, fweights=[1, 2, 1, 1, 3, 1, 2]), xp.cov(X, aweights=UP**2), xp.cov(X, Y, fweights=[1, 2, 1, 1, 3, 1, 2], aweights=UP**2, ddof=2)
+xp.take(N, [27, -3, 4], mode="wrap"), xp.take(N, [9, -3, 2], 1, mode="clip"), N.take([7, 1], axis=0, mode="wrap")
 """.strip().splitlines()
 
 

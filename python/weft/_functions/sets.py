@@ -6,7 +6,7 @@ from __future__ import annotations
 import weft
 
 from .._errors import error as _error
-from .._namespace.indexing import run_bounds, run_values
+from .._namespace.indexing import inside, run_bounds, run_values
 from .common import axis_of, beside, plain, refused, value
 
 __all__ = [
@@ -160,7 +160,7 @@ def choose(index, choices, mode="raise"):
             f"a position outside of {n} choices",
             f"from 0 to {n - 1}, or mode='wrap' or 'clip'",
         )
-    index = index % n if mode == "wrap" else weft.clip(index, 0, n - 1)
+    index = index if mode == "raise" else inside(index, n, mode, "choose")
     out = stacked[0]
     for k in range(1, n):
         out = weft.where(index == k, stacked[k], out)

@@ -101,10 +101,15 @@ class Statistics:
             step *= 2
         return x
 
-    def nansum(self, dim=None, keepdim=False, *, dtype=None):
-        """The sum of what is no NaN."""
+    def nansum(self, dim=None, keepdim=False, *, dtype=None, where=True, initial=None):
+        """The sum of what is no NaN, where `where` holds."""
+        if initial is not None:
+            return self.nansum(dim, keepdim, dtype=dtype, where=where) + initial
         self = self if dtype is None else self.astype(dtype)
+        self = self if where is True else weft.where(where, self, 0)
         x = plain(self)
+        if x.dtype.kind in "iub":
+            return self.sum(dim, keepdim)
         if isinstance(x, _core.NDArray) and x.device.host_accessible and x.dtype.kind == "f":
             out = self.sum(dim, keepdim)
             holes = weft.isnan(plain(out))
@@ -116,9 +121,10 @@ class Statistics:
             return weft.replace_nan(self, 0.0).sum(dim, keepdim)
         return weft.where(weft.isnan(x), 0.0, self).sum(dim, keepdim)
 
-    def nanmean(self, dim=None, keepdim=False, *, dtype=None):
-        """The mean of what is no NaN."""
+    def nanmean(self, dim=None, keepdim=False, *, dtype=None, where=True):
+        """The mean of what is no NaN, where `where` holds."""
         self = self if dtype is None else self.astype(dtype)
+        self = self if where is True else weft.where(where, self, math.nan)
         count = (~weft.isnan(plain(self))).astype(self.dtype).sum(dim, keepdim)
         return self.nansum(dim, keepdim) / count
 

@@ -18,13 +18,16 @@ from .statistics import cumulative_sum
 from .types import astype
 
 
-def take(x, indices, /, *, axis=None):
+def take(x, indices, /, *, axis=None, mode="raise"):
     """Entries at positions along an axis; of the elements in a row when axis is None.
 
-    Raises IndexError for positions outside it; on cards at the next copy to the host or synchronize() of the device.
+    mode: positions outside it are errors ("raise": IndexError, on cards at the next copy to the host or synchronize() of the device),
+    counted on from the other end ("wrap"), or taken for the nearest end ("clip", where negative ones are the first).
     """
     if axis is None:
         x, axis = x.reshape(-1), 0
+    if mode != "raise":
+        indices = inside(_array(indices), x.shape[_axis(axis, x.ndim, "take")], mode, "take")
     if _is_tensor(x):
         axis, index = _axis(axis, x.ndim, "take"), _array(indices)
         order = [axis, *(i for i in range(x.ndim) if i != axis)]
@@ -33,6 +36,18 @@ def take(x, indices, /, *, axis=None):
         back = [*range(m, m + axis), *range(m), *range(m + axis, out.ndim)]
         return out.permute(*back)
     return _core._take(_array(x), _array(indices), axis)
+
+
+def inside(index, n, mode, name):
+    """Positions from 0 to n - 1 that a mode of NumPy's means."""
+    if mode not in ("wrap", "clip"):
+        raise _error(
+            _core.ArgumentError,
+            f"array.{name}.mode",
+            f"mode is {mode!r}, legal: 'raise', 'wrap', 'clip'",
+            help="leave mode out, which is 'raise'",
+        )
+    return index % n if mode == "wrap" else _row("minimum")(_row("maximum")(index, 0), n - 1)
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
@@ -212,8 +227,11 @@ def unique_values(x, /):
     return unique_all(x).values if x.size == 0 else run_values(sort(reshape(x, (-1,))))
 
 
-def isin(x1, x2, /, *, invert=False):
-    """Which elements of x1 occur in x2? One of them may be a number; it is compared as `==` does it."""
+def isin(x1, x2, /, assume_unique=False, invert=False):
+    """Which elements of x1 occur in x2? One of them may be a number; it is compared as `==` does it.
+
+    assume_unique changes nothing: no way here is quicker for elements that differ.
+    """
     number = [not hasattr(x, "shape") and not hasattr(x, "__len__") for x in (x1, x2)]
     if number[1]:
         found = _array(x1) == x2
