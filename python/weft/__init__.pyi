@@ -1177,10 +1177,10 @@ class NDArray:
         """weft.tril of the tensor."""
     def triu(self, *args: Any, **kwargs: Any) -> Any:
         """weft.triu of the tensor."""
-    def amax(self, dim: Any = None, keepdim: Any = False) -> Any:
-        """The largest, over axes."""
-    def amin(self, dim: Any = None, keepdim: Any = False) -> Any:
-        """The smallest, over axes."""
+    def amax(self, dim: Any = None, keepdim: Any = False, *, where: Any = None, initial: Any = None) -> Any:
+        """The largest, over axes; where= and initial= as weft.max."""
+    def amin(self, dim: Any = None, keepdim: Any = False, *, where: Any = None, initial: Any = None) -> Any:
+        """The smallest, over axes; where= and initial= as weft.min."""
     def allclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
         """Is every difference at most atol + rtol * |other|?"""
     def logcumsumexp(self, dim: Any) -> Any:
@@ -1189,11 +1189,11 @@ class NDArray:
         """The sum of what is no NaN, where `where` holds."""
     def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
         """The mean of what is no NaN, where `where` holds."""
-    def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None) -> Any:
+    def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None, weights: Any = None) -> Any:
         """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
     def aminmax(self, dim: Any = None, keepdim: Any = False) -> Any:
         """(smallest, largest)."""
-    def cross(self, other: Any, dim: Any = -1) -> Any:
+    def cross(self, other: Any, dim: Any = -1, *, axisa: Any = None, axisb: Any = None, axisc: Any = None) -> Any:
         """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
     def kron(self, other: Any) -> Any:
         """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
@@ -1395,9 +1395,9 @@ class Tensor:
     def mv(self, vector: Any) -> Tensor:
         """The product of a matrix and a vector."""
     def amax(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _bool = False) -> Tensor:
-        """The largest, over axes."""
+        """The largest, over axes; where= and initial= as weft.max."""
     def amin(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _bool = False) -> Tensor:
-        """The smallest, over axes."""
+        """The smallest, over axes; where= and initial= as weft.min."""
     def allclose(self, other: Any, rtol: _builtins.float = 1e-05, atol: _builtins.float = 1e-08) -> _bool:
         """Is every difference at most atol + rtol * |other|?"""
     def new_zeros(self, *size: _builtins.int | Sequence[_builtins.int], dtype: _DType | None = None, device: _Device | None = None) -> Tensor:
@@ -1828,13 +1828,13 @@ class Tensor:
         """The mean of what is no NaN, where `where` holds."""
     def median(self, dim: Any = None, keepdim: Any = False) -> Any:
         """The lower of the two middle elements; along an axis (value, position), as in PyTorch."""
-    def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None) -> Any:
+    def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None, weights: Any = None) -> Any:
         """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
     def aminmax(self, dim: Any = None, keepdim: Any = False) -> Any:
         """(smallest, largest)."""
     def trace(self, offset: Any = 0) -> Any:
         """The sum of a matrix's diagonal, or of the one beside it by `offset`."""
-    def cross(self, other: Any, dim: Any = -1) -> Any:
+    def cross(self, other: Any, dim: Any = -1, *, axisa: Any = None, axisb: Any = None, axisc: Any = None) -> Any:
         """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
     def kron(self, other: Any) -> Any:
         """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
@@ -3169,8 +3169,8 @@ def full(shape: int | Sequence[int], fill_value: _Number | NDArray, *, dtype: _D
     """An array with the same number everywhere."""
 def full_like(x: NDArray, /, fill_value: _Number | NDArray, *, dtype: _DType | None = None, device: _Device | None = None, shape: int | Sequence[int] | None = None) -> NDArray:
     """As full, shape, type and device taken from x."""
-def linspace(start: _Number, stop: _Number, /, num: int, *, dtype: _DType | None = None, device: _Device | None = None, endpoint: _bool = True, retstep: Any = False) -> NDArray:
-    """num evenly spaced numbers over an interval; of arrays between their elements, along a new first axis."""
+def linspace(start: _Number, stop: _Number, /, num: int, *, dtype: _DType | None = None, device: _Device | None = None, endpoint: _bool = True, retstep: Any = False, axis: int | Sequence[int] | None = 0) -> NDArray:
+    """num evenly spaced numbers over an interval; of arrays between their elements, along a new axis."""
 def ones(shape: int | Sequence[int], *more: Any, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """An array of ones."""
 def ones_like(x: NDArray, /, *, dtype: _DType | None = None, device: _Device | None = None, shape: int | Sequence[int] | None = None) -> NDArray:
@@ -3451,11 +3451,11 @@ def max(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _boo
 def max(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> NDArray:
     """Largest element; NaN if there is one."""
 @overload
-def mean(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None) -> Tensor:
-    """Arithmetic mean."""
+def mean(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, dtype: _DType | None = None) -> Tensor:
+    """Arithmetic mean, computed in `dtype`."""
 @overload
-def mean(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None) -> NDArray:
-    """Arithmetic mean."""
+def mean(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, dtype: _DType | None = None) -> NDArray:
+    """Arithmetic mean, computed in `dtype`."""
 @overload
 def min(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> Tensor:
     """Smallest element; NaN if there is one."""
@@ -3469,11 +3469,11 @@ def prod(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dtype: _DType
 def prod(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> NDArray:
     """Product of elements."""
 @overload
-def std(x: Tensor, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None) -> Tensor:
-    """Standard deviation."""
+def std(x: Tensor, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None, dtype: _DType | None = None, mean: float | None = None) -> Tensor:
+    """Standard deviation; dtype and mean as in var."""
 @overload
-def std(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None) -> NDArray:
-    """Standard deviation."""
+def std(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None, dtype: _DType | None = None, mean: float | None = None) -> NDArray:
+    """Standard deviation; dtype and mean as in var."""
 @overload
 def sum(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> Tensor:
     """Sum of elements."""
@@ -3481,11 +3481,11 @@ def sum(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dtype: _DType 
 def sum(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> NDArray:
     """Sum of elements."""
 @overload
-def var(x: Tensor, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None) -> Tensor:
-    """Variance, over n - correction."""
+def var(x: Tensor, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None, dtype: _DType | None = None, mean: float | None = None) -> Tensor:
+    """Variance, over n - correction, computed in `dtype`; about `mean`, which has the summed axes with extent 1, where it is given."""
 @overload
-def var(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None) -> NDArray:
-    """Variance, over n - correction."""
+def var(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None, dtype: _DType | None = None, mean: float | None = None) -> NDArray:
+    """Variance, over n - correction, computed in `dtype`; about `mean`, which has the summed axes with extent 1, where it is given."""
 @overload
 def astype(x: Tensor, dtype: _DType | None, /, *, copy: _bool | None = True, device: _Device | None = None) -> Tensor:
     """The elements converted to another type."""
@@ -3516,10 +3516,10 @@ def addr(input: Tensor | _ArrayLike, a: Any, b: Any, *, beta: Any = 1, alpha: An
     """beta * self + alpha * the products of all pairs of two vectors."""
 def allclose(input: Tensor | _ArrayLike, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
     """Is every difference at most atol + rtol * |other|?"""
-def amax(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False) -> Any:
-    """The largest, over axes."""
-def amin(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False) -> Any:
-    """The smallest, over axes."""
+def amax(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, where: Any = None, initial: Any = None) -> Any:
+    """The largest, over axes; where= and initial= as weft.max."""
+def amin(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, where: Any = None, initial: Any = None) -> Any:
+    """The smallest, over axes; where= and initial= as weft.min."""
 def aminmax(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False) -> Any:
     """(smallest, largest)."""
 def argwhere(input: Tensor | _ArrayLike) -> Any:
@@ -3542,7 +3542,7 @@ def clamp_min(input: Tensor | _ArrayLike, min: Any) -> Any:
     """Every element at least min."""
 def clone(input: Tensor | _ArrayLike) -> Any:
     """A copy that stays linked."""
-def cross(input: Tensor | _ArrayLike, other: Any, dim: Any = -1) -> Any:
+def cross(input: Tensor | _ArrayLike, other: Any, dim: Any = -1, *, axisa: Any = None, axisb: Any = None, axisc: Any = None) -> Any:
     """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
 def cumprod(input: Tensor | _ArrayLike, dim: Any = None, dtype: Any = None) -> Any:
     """Running products along an axis; of all elements in a row without one, as in NumPy."""
@@ -3646,7 +3646,7 @@ def outer(input: Tensor | _ArrayLike, other: Any) -> Any:
     """The products of all pairs of two vectors."""
 def permute(input: Tensor | _ArrayLike, *args: Any) -> Any:
     """As the method Tensor.permute; of an array, an array."""
-def quantile(input: Tensor | _ArrayLike, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None) -> Any:
+def quantile(input: Tensor | _ArrayLike, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None, weights: Any = None) -> Any:
     """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
 def rad2deg(input: Tensor | _ArrayLike) -> Any:
     """Radians as degrees."""
@@ -3770,8 +3770,8 @@ def diagflat(x: Any, k: Any = 0) -> Any:
     """A matrix with the elements in a row on its k-th diagonal, zeros elsewhere."""
 def fill_diagonal(x: Any, number: Any) -> Any:
     """Writes a number, or the elements of a vector, on the diagonal of a matrix; x itself changes."""
-def indices(dimensions: Any, dtype: Any = None, device: Any = None) -> Any:
-    """The positions along each axis of every element of a grid: (axes, *dimensions)."""
+def indices(dimensions: Any, dtype: Any = None, device: Any = None, *, sparse: Any = False) -> Any:
+    """The positions along each axis of every element of a grid: (axes, *dimensions); sparse=True: an array for each axis, of extent 1 along the others."""
 def ix_(*sequences: Any) -> Any:
     """Index arrays that pick the grid of the positions (or masks) given for each axis."""
 def lexsort(keys: Any, axis: Any = -1) -> Any:
@@ -3780,8 +3780,8 @@ def partition(x: Any, kth: Any, axis: Any = -1) -> Any:
     """A copy in which the entries at kth (one place or several) along an axis stand as in order, smaller ones before them."""
 def put_along_axis(x: Any, index: Any, values: Any, axis: Any) -> Any:
     """Writes values at positions along an axis, one for each entry of index; x itself changes."""
-def ravel_multi_index(multi_index: Any, dims: Any) -> Any:
-    """The positions in the row of all elements of positions along each axis. Raises ArgumentError beyond them."""
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = 'raise', order: Any = 'C') -> Any:
+    """The positions in the row of all elements of positions along each axis."""
 def rollaxis(x: Any, axis: Any, start: Any = 0) -> Any:
     """The axis moved before the axis at `start`."""
 def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Any:
@@ -3790,7 +3790,7 @@ def tril_indices(n: Any, k: Any = 0, m: Any = None) -> Any:
     """(rows, columns) of the elements on and below the k-th diagonal of an (n, m) matrix."""
 def triu_indices(n: Any, k: Any = 0, m: Any = None) -> Any:
     """(rows, columns) of the elements on and above the k-th diagonal of an (n, m) matrix."""
-def unravel_index(index: Any, shape: Any) -> Any:
+def unravel_index(index: Any, shape: Any, order: Any = 'C') -> Any:
     """The positions along each axis of positions in the row of all elements. Raises ArgumentError beyond them."""
 def vander(x: Any, n: Any = None, increasing: Any = False) -> Any:
     """The powers of a vector's elements, one column for each: from the highest down, or from 0 up with increasing."""
@@ -3886,7 +3886,7 @@ def setxor1d(x1: Any, x2: Any, assume_unique: Any = False) -> Any:
     """What is in one of both alone, ascending, each once."""
 def union1d(x1: Any, x2: Any) -> Any:
     """What is in one of both, ascending, each once."""
-def unique(x: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, axis: Any = None, *, sorted: Any = True) -> Any:
+def unique(x: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, axis: Any = None, *, sorted: Any = True, equal_nan: Any = False) -> Any:
     """The distinct elements in ascending order; with them, as asked, the first position of each, each element's place, how often."""
 def unique_consecutive(x: Any, return_inverse: Any = False, return_counts: Any = False) -> Any:
     """The first of each run of equal elements; with them, as asked, each element's run and the runs' lengths."""
@@ -3902,8 +3902,8 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -
     """Running integrals along an axis by trapezoids, one entry less."""
 def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of neighbours in the row of all elements, with values before and behind them."""
-def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, device: Any = None) -> Any:
-    """Numbers whose neighbours have one ratio, from start to stop; both have one sign."""
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, device: Any = None, *, axis: Any = 0) -> Any:
+    """Numbers whose neighbours have one ratio, from start to stop; both have one sign. Of arrays between their elements, along a new axis."""
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
     """Differences of neighbours over their distance: central inside, one-sided of first or second order at both ends."""
 def hamming(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -3914,8 +3914,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """Values at x of the lines through the points (xp, fp), xp ascending; fp's ends, or left and right, beyond them."""
 def kaiser(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
     """NumPy's kaiser window of m points, computed in float64."""
-def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: Any = 10.0, dtype: Any = None, device: Any = None) -> Any:
-    """base to the powers of evenly spaced numbers."""
+def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: Any = 10.0, dtype: Any = None, device: Any = None, *, axis: Any = 0) -> Any:
+    """base to the powers of evenly spaced numbers; of arrays between their elements, along a new axis."""
 def poly(zeros: Any) -> Any:
     """The coefficients, the highest power's first, of the polynomial with these zeros; of a square matrix its characteristic one."""
 def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:
@@ -3930,6 +3930,20 @@ def trapz(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """The integral along an axis by trapezoids; samples at x, or dx apart."""
 def unwrap(x: Any, discont: Any = None, axis: Any = -1, *, period: Any = 6.283185307179586) -> Any:
     """Angles whose neighbours differ by more than half a period (or discont) brought nearer by whole periods."""
+def median(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    """Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in PyTorch: the lower of the two,
+    and along an axis (value, position).
+    """
+def nanmedian(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    """The median of what is no NaN. Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in
+    PyTorch: the lower of the two, and along an axis (value, position).
+    """
+def nanpercentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear') -> Any:
+    """The q-th percentile of what is no NaN, by a method of percentile; q from 0 to 100."""
+def nanquantile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear') -> Any:
+    """The q-quantile of what is no NaN, by a method of percentile; q from 0 to 1. NaN where there is nothing else."""
+def percentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear', weights: Any = None) -> Any:
+    """The q-th percentile; q from 0 to 100, one number or several (a first axis)."""
 def average(x: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = False) -> Any:
     """The mean, weighted; weights have x's shape or, with an axis, its extent. returned=True: with the sum of the weights."""
 def bucketize(x: Any, boundaries: Any, right: Any = False) -> Any:
@@ -3946,10 +3960,6 @@ def histogram(x: Any, bins: Any = 10, range: Any = None, density: Any = False, w
     """(how many elements lie in each bin, the ends of the bins)."""
 def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = False, weights: Any = None) -> Any:
     """(counts, ends along x, ends along y) of points in a grid of bins."""
-def median(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in PyTorch: the lower of the two,
-    and along an axis (value, position).
-    """
 def nanargmax(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The position of the largest of what is no NaN. Raises ArgumentError for a line of NaN alone."""
 def nanargmin(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
@@ -3958,24 +3968,14 @@ def nancumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
     """Running sums in which NaN counts as 0; of all elements in a row when axis is None."""
 def nanmax(x: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True, initial: Any = None) -> Any:
     """The largest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
-def nanmedian(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The median of what is no NaN. Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in
-    PyTorch: the lower of the two, and along an axis (value, position).
-    """
 def nanmin(x: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True, initial: Any = None) -> Any:
     """The smallest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
-def nanpercentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear') -> Any:
-    """The q-th percentile of what is no NaN, by a method of percentile; q from 0 to 100."""
 def nanprod(x: Any, axis: Any = None, keepdims: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
     """The product of what is no NaN, where `where` holds."""
-def nanquantile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear') -> Any:
-    """The q-quantile of what is no NaN, by a method of percentile; q from 0 to 1. NaN where there is nothing else."""
 def nanstd(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
     """The standard deviation of what is no NaN, where `where` holds; the divisor of the variance is their count less `correction`."""
 def nanvar(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
     """The variance of what is no NaN, where `where` holds; the divisor is their count less `correction`."""
-def percentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear') -> Any:
-    """The q-th percentile, between two neighbours in proportion; q from 0 to 100, one number or several (a first axis)."""
 def ptp(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The largest less the smallest."""
 def std_mean(x: Any, axis: Any = None, correction: Any = 1, keepdims: Any = False) -> Any:

@@ -22,6 +22,7 @@ from . import (
     operations,
     sets,
     signals,
+    quantiles,
     statistics,
 )
 
@@ -72,6 +73,7 @@ def _main():
         names,
         sets,
         signals,
+        quantiles,
         statistics,
     ):
         found.update({name: published(getattr(module, name)) for name in module.__all__})

@@ -28,13 +28,23 @@ __all__ = [
 
 
 def unique(
-    x, return_index=False, return_inverse=False, return_counts=False, axis=None, *, sorted=True
+    x,
+    return_index=False,
+    return_inverse=False,
+    return_counts=False,
+    axis=None,
+    *,
+    sorted=True,
+    equal_nan=False,
 ):
     """The distinct elements in ascending order; with them, as asked, the first position of each, each element's place, how often.
 
-    axis: the distinct entries along it, in the order of their elements.
+    axis: the distinct entries along it, in the order of their elements. equal_nan=True: all NaN are one element, as NumPy has it unless told otherwise;
+    they are as many as there are in the array standard and in PyTorch.
     """
     x = plain(x)
+    if equal_nan and axis is None and x.dtype.kind in "fc":
+        return _unique_with_nan(x, return_index, return_inverse, return_counts)
     if axis is not None:
         return _unique_entries(x, axis_of(x, axis), return_index, return_inverse, return_counts)
     if not (return_index or return_inverse or return_counts):
@@ -44,6 +54,27 @@ def unique(
     out += [found.indices] if return_index else []
     out += [found.inverse_indices] if return_inverse else []
     out += [found.counts] if return_counts else []
+    return tuple(out)
+
+
+def _unique_with_nan(x, return_index, return_inverse, return_counts):
+    """unique, where all NaN, which are the last elements, are one."""
+    found = weft.unique_all(x)
+    numbers = int(weft.sum(~weft.isnan(found.values)))
+    size = min(numbers + 1, found.values.shape[0])
+    if not (return_index or return_inverse or return_counts):
+        return found.values[:size]
+    counts = found.counts[:size]
+    if size > numbers:
+        counts = weft.concat([counts[:numbers], weft.sum(found.counts[numbers:]).reshape(1)])
+    nan_at = found.indices[numbers:]
+    first = found.indices[:size]
+    if size > numbers:
+        first = weft.concat([first[:numbers], weft.min(nan_at).reshape(1)])
+    out = [found.values[:size]]
+    out += [first] if return_index else []
+    out += [weft.minimum(found.inverse_indices, size - 1)] if return_inverse else []
+    out += [counts] if return_counts else []
     return tuple(out)
 
 

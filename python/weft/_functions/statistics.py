@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over what is no NaN, percentiles, histograms, covariances."""
+"""Sums over what is no NaN, histograms, covariances."""
 
 from __future__ import annotations
 
@@ -22,19 +22,14 @@ __all__ = [
     "histc",
     "histogram",
     "histogram2d",
-    "median",
     "nanargmax",
     "nanargmin",
     "nancumsum",
     "nanmax",
-    "nanmedian",
     "nanmin",
-    "nanpercentile",
     "nanprod",
-    "nanquantile",
     "nanstd",
     "nanvar",
-    "percentile",
     "ptp",
     "std_mean",
     "var_mean",
@@ -80,207 +75,6 @@ def std_mean(x, axis=None, correction=1, keepdims=False):
     x = value(x)
     return weft.std(x, axis=axis, correction=correction, keepdims=keepdims), weft.mean(
         x, axis=axis, keepdims=keepdims
-    )
-
-
-@whole
-def percentile(x, q, axis=None, keepdims=False, *, method="linear"):
-    """The q-th percentile, between two neighbours in proportion; q from 0 to 100, one number or several (a first axis).
-
-    method: "linear", "lower", "higher", "nearest" or "midpoint" of the two neighbours, as in NumPy.
-    """
-    return _quantiles(value(x), q, 100.0, axis, keepdims, "percentile", method)
-
-
-# Where between two neighbours the place of a quantile is taken to be.
-_METHODS = {
-    "linear": lambda t: t,
-    "lower": lambda t: 0.0,
-    "higher": lambda t: float(t > 0),
-    "midpoint": lambda t: 0.5 * (t > 0),
-    "nearest": None,
-}
-_BETWEEN = {name: i for i, name in enumerate(("linear", "lower", "higher", "midpoint", "nearest"))}
-
-
-def _check_method(name, method):
-    if method not in _METHODS:
-        raise refused(f"array.{name}.method", f"{name} by method {method!r}", f"one of {', '.join(map(repr, _METHODS))}")  # fmt: skip
-
-
-def _shares(method, place, low):
-    """By how much of the way to its neighbour the entry at `low` is moved, for each line."""
-    if method == "nearest":  # halves to even, as in NumPy
-        return weft.round(place) - low
-    share = place - low
-    if method == "linear":
-        return share
-    return 0.0 * share if method == "lower" else (share > 0).astype(share.dtype) * (0.5 if method == "midpoint" else 1.0)  # fmt: skip
-
-
-def _over_axes(x, axis, keepdims, f):
-    """f(line of x, axis) over several axes joined into one."""
-    axes = [axis_of(x, a) for a in axis]
-    kept = [i for i in range(x.ndim) if i not in axes]
-    order = (*kept, *axes)
-    shape = tuple(x.shape[i] for i in kept)
-    out = f(weft.permute_dims(x, order).reshape((*shape, -1)), len(kept))
-    if not keepdims:
-        return out
-    lead = tuple(out.shape)[: out.ndim - len(kept)]
-    return out.reshape((*lead, *(1 if i in axes else n for i, n in enumerate(x.shape))))
-
-
-def _in_order(x, axis):
-    """Sorted along an axis; of a tensor by positions, which its gradient goes back through."""
-    if isinstance(x, NDArray):
-        return weft.sort(x, axis=axis)
-    return weft.take_along_axis(x, weft.argsort(plain(x), axis=axis), axis=axis)
-
-
-def _selects(x):
-    """Does the core select elements of it?"""
-    return isinstance(x, NDArray) and x.device.host_accessible and x.dtype.kind == "f" and x.size
-
-
-def _selected(x, shares, axis, keepdims, method="linear", skip_nan=False):
-    """The quantiles of an array on the host, as a first axis."""
-    line, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    out = _core._quantiles(line, shares, at, _BETWEEN[method], skip_nan)
-    if not keepdims:
-        return out
-    kept = (1 if axis is None or i == at else n for i, n in enumerate(x.shape))
-    return out.reshape((len(shares), *kept))
-
-
-def _quantiles(x, q, whole, axis, keepdims, name, method="linear"):
-    if isinstance(axis, (tuple, list)):
-        return _over_axes(
-            x, axis, keepdims, lambda y, a: _quantiles(y, q, whole, a, False, name, method)
-        )
-    _check_method(name, method)
-    x = real(x)
-    several = isinstance(q, (list, tuple)) or getattr(q, "ndim", 0) > 0
-    # A list stays one of Python's numbers: an array of them would be float32.
-    numbers = (
-        (list(q) if isinstance(q, (list, tuple)) else plain(q).tolist()) if several else [float(q)]
-    )
-    if any(not 0 <= k <= whole for k in numbers):
-        raise refused(f"array.{name}.range", f"{name} {q}", f"from 0 to {whole:g}")
-    if _selects(x):
-        y = _selected(x, [k / whole for k in numbers], axis, keepdims, method)
-        return y if several else y[0]
-    ndim = x.ndim
-    x, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    ordered = _in_order(x, at)
-    n = x.shape[at]
-    if n == 0:
-        empty = weft.full_like(weft.sum(x, axis=at, keepdims=True), math.nan)
-        ordered, n = empty, 1
-    out = []
-    for k in numbers:
-        place = k / whole * (n - 1)
-        if method == "nearest":  # halves to even, as in NumPy
-            place = float(round(place))
-        low = min(int(math.floor(place)), n - 1)
-        if method != "nearest":
-            place = low + _METHODS[method](place - low)
-        entry = lambda i: ordered[(slice(None),) * at + (slice(i, i + 1),)]  # noqa: E731
-        y = entry(low)
-        if place > low:
-            after = entry(low + 1)
-            # Of two infinities there is no difference.
-            y = weft.where(plain(y) == plain(after), y, y + (after - y) * (place - low))
-        # NaN is last in order and makes the whole line NaN.
-        y = weft.where(weft.isnan(plain(entry(n - 1))), math.nan, y)
-        if axis is None:
-            y = y.reshape((1,) * ndim if keepdims else ())
-        out.append(y if keepdims or axis is None else weft.squeeze(y, axis=at))
-    return weft.stack(out, axis=0) if several else out[0]
-
-
-@whole
-def nanquantile(x, q, axis=None, keepdims=False, *, method="linear"):
-    """The q-quantile of what is no NaN, by a method of percentile; q from 0 to 1. NaN where there is nothing else."""
-    return _nan_quantiles(x, q, 1.0, axis, keepdims, "nanquantile", method)
-
-
-@whole
-def nanpercentile(x, q, axis=None, keepdims=False, *, method="linear"):
-    """The q-th percentile of what is no NaN, by a method of percentile; q from 0 to 100."""
-    return _nan_quantiles(x, q, 100.0, axis, keepdims, "nanpercentile", method)
-
-
-def _nan_quantiles(x, q, whole, axis, keepdims, name, method):
-    if isinstance(q, (list, tuple)) or getattr(q, "ndim", 0) > 0:
-        numbers = list(q) if isinstance(q, (list, tuple)) else plain(q).reshape(-1).tolist()
-        return weft.stack(
-            [_nan_quantiles(x, k, whole, axis, keepdims, name, method) for k in numbers], axis=0
-        )
-    _check_method(name, method)
-    x = real(x)
-    if isinstance(axis, (tuple, list)):
-        return _over_axes(
-            x, axis, keepdims, lambda y, a: _nan_quantiles(y, q, whole, a, False, name, method)
-        )
-    q = float(q)
-    if not 0 <= q <= whole:
-        raise refused(f"array.{name}.range", f"{name} {q}", f"from 0 to {whole:g}")
-    if _selects(x):
-        return _selected(x, [q / whole], axis, keepdims, method, skip_nan=True)[0]
-    ndim = x.ndim
-    x, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    ordered = _in_order(x, at)
-    count = weft.sum((~weft.isnan(plain(x))).astype("int64"), axis=at, keepdims=True)
-    last = weft.maximum(count - 1, 0)
-    place = last.astype(x.dtype) * (q / whole)
-    low = weft.floor(place).astype("int64")
-    entry = lambda i: weft.take_along_axis(ordered, i, axis=at)  # noqa: E731
-    below, after = entry(low), entry(weft.minimum(low + 1, last))
-    y = below + (after - below) * _shares(method, place, low.astype(x.dtype))
-    y = weft.where(plain(below) == plain(after), below, y)
-    y = weft.where(count == 0, math.nan, y)
-    if axis is None:
-        return y.reshape((1,) * ndim if keepdims else ())
-    return y if keepdims else weft.squeeze(y, axis=at)
-
-
-@whole
-def median(x, axis=None, keepdims=False):
-    """Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in PyTorch: the lower of the two,
-    and along an axis (value, position)."""
-    x = value(x)
-    if isinstance(x, Tensor):
-        return x.median(axis, keepdims)
-    if _selects(x) and not isinstance(axis, (tuple, list)):
-        return _selected(x, (0.5,), axis, keepdims, "midpoint")[0]
-    return percentile(x, 50, axis, keepdims)
-
-
-@whole
-def nanmedian(x, axis=None, keepdims=False):
-    """The median of what is no NaN. Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in
-    PyTorch: the lower of the two, and along an axis (value, position)."""
-    x = value(x)
-    if not isinstance(x, Tensor):
-        return nanquantile(x, 0.5, axis, keepdims)
-    line, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    order = weft.argsort(plain(line), axis=at)  # NaN is last
-    floats = plain(line).dtype.kind == "f"
-    nans = (
-        weft.sum(weft.isnan(plain(line)).astype("int64"), axis=at, keepdims=True) if floats else 0
-    )
-    middle = (
-        weft.maximum((line.shape[at] - nans - 1) // 2, 0) if floats else (line.shape[at] - 1) // 2
-    )
-    if not floats:
-        middle = weft.full_like(weft.sum(order, axis=at, keepdims=True), middle)
-    place = weft.take_along_axis(order, middle, axis=at)
-    found = weft.take_along_axis(line, place, axis=at)
-    if axis is None:
-        return found.reshape(())
-    return (
-        (found, place) if keepdims else (weft.squeeze(found, axis=at), weft.squeeze(place, axis=at))
     )
 
 
