@@ -895,6 +895,10 @@ class NDArray:
         """self /= other; with rounding_mode as div. Returns self."""
     def true_divide_(self, other: Any, *, rounding_mode: Any = None) -> Any:
         """self /= other; with rounding_mode as div. Returns self."""
+    def add(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self + alpha * other."""
+    def sub(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self - alpha * other."""
     def div(self, other: Any, *, rounding_mode: Any = None) -> Any:
         """self / other; with rounding_mode "floor" or "trunc" the whole number below it or towards 0, of integers as integers."""
     def masked_fill(self, mask: Any, value: Any) -> Any:
@@ -1047,10 +1051,6 @@ class NDArray:
         """self > other, as an array of bool."""
     def ge(self, other: Any) -> Any:
         """self >= other, as an array of bool."""
-    def add(self, other: Any) -> Any:
-        """self + other."""
-    def sub(self, other: Any) -> Any:
-        """self - other."""
     def mul(self, other: Any) -> Any:
         """self * other."""
     def pow(self, other: Any) -> Any:
@@ -1063,8 +1063,8 @@ class NDArray:
         """self @ other."""
     def negative(self) -> Any:
         """-self."""
-    def subtract(self, other: Any) -> Any:
-        """self - other."""
+    def subtract(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self - alpha * other."""
     def multiply(self, other: Any) -> Any:
         """self * other."""
     def divide(self, other: Any, *, rounding_mode: Any = None) -> Any:
@@ -1115,8 +1115,8 @@ class NDArray:
         """The entry at a position along an axis, which goes."""
     def view_as(self, other: Any) -> Any:
         """In the shape of another."""
-    def diag_embed(self, offset: Any = 0) -> Any:
-        """Matrices with the last axis on a diagonal, zeros elsewhere."""
+    def diag_embed(self, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
+        """Matrices with the last axis on a diagonal, zeros elsewhere; dim1, dim2: where their rows and columns are in the result."""
     def rot90(self, k: Any = 1, dims: Any = ...) -> Any:
         """Turned by k right angles from the first axis towards the second."""
     def unflatten(self, dim: Any, sizes: Any) -> Any:
@@ -1139,7 +1139,7 @@ class NDArray:
         """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
         between these positions, as in NumPy.
         """
-    def swapdims(self, a: Any, b: Any) -> Any:
+    def swapdims(self, axis0: Any, axis1: Any) -> Any:
         """Two axes exchanged."""
     def tile(self, *sizes: Any) -> Any:
         """The whole tensor several times along each axis, as in PyTorch; weft.tile."""
@@ -1147,7 +1147,7 @@ class NDArray:
         """Entries at positions along an axis."""
     def gather(self, dim: Any, index: Any) -> Any:
         """The element at index[..., i, ...] along an axis for each position of index, which may be shorter along the others."""
-    def topk(self, k: Any, dim: Any = -1, largest: Any = True) -> Any:
+    def topk(self, k: Any, dim: Any = -1, largest: Any = True, sorted: Any = True) -> Any:
         """(values, positions) of the k largest or smallest along an axis, in order."""
     def masked_select(self, mask: Any) -> Any:
         """The elements where the mask is true, in a row."""
@@ -1161,8 +1161,8 @@ class NDArray:
         """With entries of source, times alpha, added at positions along an axis."""
     def take_along_dim(self, index: Any, dim: Any = None) -> Any:
         """gather; of the elements in a row when dim is None."""
-    def repeat_interleave(self, repeats: Any, dim: Any = None) -> Any:
-        """Each entry several times: weft.repeat."""
+    def repeat_interleave(self, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
+        """Each entry several times: weft.repeat. Without `repeats` the positions, each as often as the entry there says."""
     def argwhere(self) -> Any:
         """Positions of the elements that are not zero, one in each row."""
     def bincount(self, weights: Any = None, minlength: Any = 0) -> Any:
@@ -1345,9 +1345,9 @@ class Tensor:
     def any(self, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _bool = False) -> NDArray:
         """weft.any, as an array of bool."""
     def add(self, other: Any) -> Tensor:
-        """self + other."""
+        """self + alpha * other."""
     def sub(self, other: Any) -> Tensor:
-        """self - other."""
+        """self - alpha * other."""
     def mul(self, other: Any) -> Tensor:
         """self * other."""
     def div(self, other: Any) -> Tensor:
@@ -1730,8 +1730,8 @@ class Tensor:
         """-self."""
     def negative(self) -> Any:
         """-self."""
-    def subtract(self, other: Any) -> Any:
-        """self - other."""
+    def subtract(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self - alpha * other."""
     def multiply(self, other: Any) -> Any:
         """self * other."""
     def divide(self, other: Any, *, rounding_mode: Any = None) -> Any:
@@ -1764,15 +1764,15 @@ class Tensor:
         """The diagonals of the matrices in two axes, as the last axis."""
     def diag(self, diagonal: Any = 0) -> Any:
         """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
-    def diag_embed(self, offset: Any = 0) -> Any:
-        """Matrices with the last axis on a diagonal, zeros elsewhere."""
+    def diag_embed(self, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
+        """Matrices with the last axis on a diagonal, zeros elsewhere; dim1, dim2: where their rows and columns are in the result."""
     def rot90(self, k: Any = 1, dims: Any = ...) -> Any:
         """Turned by k right angles from the first axis towards the second."""
     def fliplr(self) -> Any:
         """The second axis reversed."""
     def flipud(self) -> Any:
         """The first axis reversed."""
-    def swapaxes(self, a: Any, b: Any) -> Any:
+    def swapaxes(self, axis0: Any, axis1: Any) -> Any:
         """Two axes exchanged."""
     def ravel(self) -> Any:
         """The elements in a row."""
@@ -1788,7 +1788,7 @@ class Tensor:
         """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
         between these positions, as in NumPy.
         """
-    def swapdims(self, a: Any, b: Any) -> Any:
+    def swapdims(self, axis0: Any, axis1: Any) -> Any:
         """Two axes exchanged."""
     def tile(self, *sizes: Any) -> Any:
         """The whole tensor several times along each axis, as in PyTorch; weft.tile."""
@@ -1806,8 +1806,8 @@ class Tensor:
         """Elements at positions in the row of all elements."""
     def take_along_dim(self, index: Any, dim: Any = None) -> Any:
         """gather; of the elements in a row when dim is None."""
-    def repeat_interleave(self, repeats: Any, dim: Any = None) -> Any:
-        """Each entry several times: weft.repeat."""
+    def repeat_interleave(self, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
+        """Each entry several times: weft.repeat. Without `repeats` the positions, each as often as the entry there says."""
     def argwhere(self) -> Any:
         """Positions of the elements that are not zero, one in each row."""
     def bincount(self, weights: Any = None, minlength: Any = 0) -> Any:
@@ -3220,13 +3220,13 @@ def scatter(x: _ArrayLike, indices: _ArrayLike | tuple[_ArrayLike, ...], values:
 def scatter(x: _ArrayLike, indices: _ArrayLike | tuple[_ArrayLike, ...], values: _ArrayLike, /, *, accumulate: _bool = False) -> NDArray:
     """A copy of x with values at x[indices], or added to it when `accumulate`."""
 @overload
-def topk(x: Tensor, k: int, /, *, axis: int | Sequence[int] | None = -1, largest: _bool = True) -> topk_result[Tensor]:
-    """The k largest (smallest) elements along an axis in order, and their positions."""
+def topk(x: Tensor, k: int, /, *, axis: int | Sequence[int] | None = -1, largest: _bool = True, sorted: Any = True) -> topk_result[Tensor]:
+    """The k largest (smallest) elements along an axis in order, and their positions; sorted=False leaves the order open, and it is the same here."""
 @overload
-def topk(x: _ArrayLike, k: int, /, *, axis: int | Sequence[int] | None = -1, largest: _bool = True) -> topk_result[NDArray]:
-    """The k largest (smallest) elements along an axis in order, and their positions."""
+def topk(x: _ArrayLike, k: int, /, *, axis: int | Sequence[int] | None = -1, largest: _bool = True, sorted: Any = True) -> topk_result[NDArray]:
+    """The k largest (smallest) elements along an axis in order, and their positions; sorted=False leaves the order open, and it is the same here."""
 def searchsorted(x1: _ArrayLike, x2: _ArrayLike, /, *, side: str = 'left', sorter: NDArray | None = None) -> NDArray:
-    """Where the elements of x2 would go in the sorted x1."""
+    """Where the elements of x2 would go in the sorted x1; of x1 with several axes each row of x2 in the row of x1 beside it."""
 @overload
 def sort(x: Tensor, /, *, axis: int | Sequence[int] | None = -1, descending: _bool = False, stable: _bool = True, kind: _DType | str | tuple[_DType | str, ...] | None = None) -> Tensor:
     """A sorted copy; NaN last. Every sort is stable: `kind` is NumPy's choice of a method, which changes nothing."""
@@ -3380,11 +3380,11 @@ def layer_norm(x: Tensor, scale: _ArrayLike | Tensor | None, shift: _ArrayLike |
 def layer_norm(x: _ArrayLike, scale: _ArrayLike | Tensor | None, shift: _ArrayLike | Tensor | None, /, *, eps: float = 1e-05) -> NDArray:
     """(x - mean) / sqrt(variance + eps) * scale + shift over the last axis; scale and shift hold one row."""
 @overload
-def log_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
-    """x - log(sum(exp(x))) along an axis, without overflow. Real floats."""
+def log_softmax(x: Tensor, /, *, axis: int = -1, dtype: _DType | None = None) -> Tensor:
+    """x - log(sum(exp(x))) along an axis, without overflow, computed in `dtype`. Real floats."""
 @overload
-def log_softmax(x: _ArrayLike, /, *, axis: int = -1) -> NDArray:
-    """x - log(sum(exp(x))) along an axis, without overflow. Real floats."""
+def log_softmax(x: _ArrayLike, /, *, axis: int = -1, dtype: _DType | None = None) -> NDArray:
+    """x - log(sum(exp(x))) along an axis, without overflow, computed in `dtype`. Real floats."""
 @overload
 def logsumexp(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> Tensor:
     """log(sum(exp(x))) along axes, without overflow. Real floats."""
@@ -3401,11 +3401,11 @@ def matmul(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
 def matmul(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
     """Matrix product over the last two axes; the others broadcast."""
 @overload
-def softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
-    """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
+def softmax(x: Tensor, /, *, axis: int = -1, dtype: _DType | None = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along an axis, without overflow, computed in `dtype`. Real floats."""
 @overload
-def softmax(x: _ArrayLike, /, *, axis: int = -1) -> NDArray:
-    """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
+def softmax(x: _ArrayLike, /, *, axis: int = -1, dtype: _DType | None = None) -> NDArray:
+    """exp(x) / sum(exp(x)) along an axis, without overflow, computed in `dtype`. Real floats."""
 @overload
 def tensordot(x1: Tensor, x2: Tensor | _ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sum of products over several axes."""
@@ -3552,8 +3552,8 @@ def deg2rad(input: Tensor | _ArrayLike) -> Any:
     """Degrees as radians."""
 def diag(input: Tensor | _ArrayLike, diagonal: Any = 0) -> Any:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
-def diag_embed(input: Tensor | _ArrayLike, offset: Any = 0) -> Any:
-    """Matrices with the last axis on a diagonal, zeros elsewhere."""
+def diag_embed(input: Tensor | _ArrayLike, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
+    """Matrices with the last axis on a diagonal, zeros elsewhere; dim1, dim2: where their rows and columns are in the result."""
 def diagonal(input: Tensor | _ArrayLike, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Any:
     """The diagonals of the matrices in two axes, as the last axis."""
 def dist(input: Tensor | _ArrayLike, other: Any, p: Any = 2) -> Any:
@@ -3652,8 +3652,8 @@ def rad2deg(input: Tensor | _ArrayLike) -> Any:
     """Radians as degrees."""
 def ravel(input: Tensor | _ArrayLike) -> Any:
     """The elements in a row."""
-def repeat_interleave(input: Tensor | _ArrayLike, repeats: Any, dim: Any = None) -> Any:
-    """Each entry several times: weft.repeat."""
+def repeat_interleave(input: Tensor | _ArrayLike, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
+    """Each entry several times: weft.repeat. Without `repeats` the positions, each as often as the entry there says."""
 def rot90(input: Tensor | _ArrayLike, k: Any = 1, dims: Any = ...) -> Any:
     """Turned by k right angles from the first axis towards the second."""
 def scatter_add(input: Tensor | _ArrayLike, dim: Any, index: Any, src: Any) -> Any:
@@ -3668,11 +3668,11 @@ def split_with_sizes(input: Tensor | _ArrayLike, split_size_or_sections: Any, di
     """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
             between these positions, as in NumPy.
     """
-def sub(input: Tensor | _ArrayLike, other: Any) -> Any:
-    """self - other."""
-def swapaxes(input: Tensor | _ArrayLike, a: Any, b: Any) -> Any:
+def sub(input: Tensor | _ArrayLike, other: Any, *, alpha: Any = 1) -> Any:
+    """self - alpha * other."""
+def swapaxes(input: Tensor | _ArrayLike, axis0: Any, axis1: Any) -> Any:
     """Two axes exchanged."""
-def swapdims(input: Tensor | _ArrayLike, a: Any, b: Any) -> Any:
+def swapdims(input: Tensor | _ArrayLike, axis0: Any, axis1: Any) -> Any:
     """Two axes exchanged."""
 def t(input: Tensor | _ArrayLike) -> Any:
     """The transpose of a matrix; vectors and scalars as they are. Raises ShapeError above two dimensions."""
@@ -3879,7 +3879,7 @@ def piecewise(x: Any, conditions: Any, functions: Any) -> Any:
 def place(x: Any, mask: Any, values: Any) -> Any:
     """Writes values in order, again from the first where they end, where the mask is true; x itself changes."""
 def put(x: Any, index: Any, values: Any) -> Any:
-    """Writes values, again from the first where they end, at positions in the row of x's elements; x itself changes."""
+    """Writes values, again from the first where they end, at positions in the row of x's elements; an array changes, of a tensor a copy is returned."""
 def setdiff1d(x1: Any, x2: Any, assume_unique: Any = False) -> Any:
     """What is in the first and not in the second, ascending, each once."""
 def setxor1d(x1: Any, x2: Any, assume_unique: Any = False) -> Any:
@@ -3888,8 +3888,8 @@ def union1d(x1: Any, x2: Any) -> Any:
     """What is in one of both, ascending, each once."""
 def unique(x: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, axis: Any = None, *, sorted: Any = True, equal_nan: Any = False) -> Any:
     """The distinct elements in ascending order; with them, as asked, the first position of each, each element's place, how often."""
-def unique_consecutive(x: Any, return_inverse: Any = False, return_counts: Any = False) -> Any:
-    """The first of each run of equal elements; with them, as asked, each element's run and the runs' lengths."""
+def unique_consecutive(x: Any, return_inverse: Any = False, return_counts: Any = False, dim: Any = None) -> Any:
+    """The first of each run of equal elements, or of equal entries along an axis; with them, as asked, each one's run and the runs' lengths."""
 def bartlett(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
     """NumPy's bartlett window of m points, computed in float64."""
 def blackman(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -4034,8 +4034,10 @@ def matrix_power(x: Any, n: Any, /) -> Any:
     """Matrices (..., n, n) to an integer power; negative ones of the inverse. Raises ArgumentError (array.inv.singular)."""
 def slogdet(x: Any, /) -> Any:
     """Signs and logarithms of the magnitudes of determinants: (sign, logabsdet), each (...), of matrices (..., n, n)."""
-def svd(x: Any, /, *, full_matrices: Any = True) -> Any:
-    """Singular value decomposition U (..., m, m), S (..., k), descending, Vh (..., n, n) of matrices (..., m, n), k = min(m, n); without full_matrices U (..., m, k) and Vh (..., k, n). Equal singular values give gradients of vectors that are no numbers."""
+def svd(input: Any, some: Any = True, compute_uv: Any = True) -> Any:
+    """(U, S, V) with input = U diag(S) V', as PyTorch's: V itself, as few columns as there are singular values unless some=False. With
+    compute_uv=False U and V are zeros. linalg.svd gives V' and all columns.
+    """
 def apply_over_axes(function: Any, a: Any, axes: Any) -> Any:
     """function(a, axis) for one axis after another; an axis that it takes away stays with extent 1."""
 def array_equiv(a: Any, b: Any) -> Any:
@@ -4427,7 +4429,7 @@ def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
 def conv1d(*args: Any, **kwargs: Any) -> Any:
     """x (n, c, length) with weight (o, c / groups, k)."""
 def conv2d(*args: Any, **kwargs: Any) -> Any:
-    """x (n, c, h, w) with weight (o, c / groups, kh, kw) and bias (o,). Options: a number or (rows, columns)."""
+    """x (n, c, h, w) with weight (o, c / groups, kh, kw) and bias (o,). Options: a number or (rows, columns); padding also "same" or "valid"."""
 def conv3d(*args: Any, **kwargs: Any) -> Any:
     """x (n, c, d, h, w) with weight (o, c / groups, kd, kh, kw): slices convolved as images, kd of them added up."""
 def conv_tbc(*args: Any, **kwargs: Any) -> Any:

@@ -12,7 +12,9 @@ METHODS = [
     "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased", "normal_unbiased",
 ]  # fmt: skip
 SHARES = [0.0, 0.1, 0.25, 0.3, 0.5, 0.75, 0.9, 1.0]
-CASES = [RNG.standard_normal(n) for n in (1, 2, 3, 4, 5, 8, 20, 33)] + [RNG.integers(0, 4, 24) * 1.0]
+CASES = [RNG.standard_normal(n) for n in (1, 2, 3, 4, 5, 8, 20, 33)] + [
+    RNG.integers(0, 4, 24) * 1.0
+]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -20,7 +22,9 @@ def test_method(method):
     for x in CASES:
         want = np.quantile(x, SHARES, method=method)
         w = weft.asarray(x)
-        np.testing.assert_allclose(weft.quantile(w, SHARES, method=method).numpy(), want, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(
+            weft.quantile(w, SHARES, method=method).numpy(), want, rtol=1e-12, atol=1e-13
+        )
         percent = weft.percentile(weft.Tensor(w), [100 * q for q in SHARES], method=method)
         np.testing.assert_allclose(percent.numpy(), want, rtol=1e-12, atol=1e-13)
     grid = RNG.standard_normal((5, 6, 7))
@@ -44,12 +48,20 @@ def test_weights_repeat_entries():
     x, often = RNG.standard_normal((4, 9)), RNG.integers(0, 5, (4, 9))
     often[:, 0] = 2
     for share in (0.0, 0.2, 0.5, 0.81, 1.0):
-        want = [np.quantile(np.repeat(a, n), share, method="inverted_cdf") for a, n in zip(x, often)]
-        got = weft.quantile(weft.asarray(x), share, axis=1, method="inverted_cdf", weights=weft.asarray(often))
+        want = [
+            np.quantile(np.repeat(a, n), share, method="inverted_cdf") for a, n in zip(x, often)
+        ]
+        got = weft.quantile(
+            weft.asarray(x), share, axis=1, method="inverted_cdf", weights=weft.asarray(often)
+        )
         np.testing.assert_array_equal(got.numpy(), want)
-    all_of = weft.percentile(weft.asarray(x), [20, 50], method="inverted_cdf", weights=weft.asarray(often))
+    all_of = weft.percentile(
+        weft.asarray(x), [20, 50], method="inverted_cdf", weights=weft.asarray(often)
+    )
     whole = np.repeat(x.ravel(), often.ravel())
-    np.testing.assert_array_equal(all_of.numpy(), np.quantile(whole, [0.2, 0.5], method="inverted_cdf"))
+    np.testing.assert_array_equal(
+        all_of.numpy(), np.quantile(whole, [0.2, 0.5], method="inverted_cdf")
+    )
 
 
 def test_moments_about_a_given_mean():
@@ -67,7 +79,11 @@ def test_refused():
     for call, code, text in (
         (lambda: weft.quantile(x, 0.5, method="strange"), "array.quantile.method", "'hazen'"),
         (lambda: weft.quantile(x, 0.5, weights=x), "array.quantile.method", "'inverted_cdf'"),
-        (lambda: weft.percentile(x, 5, axis=0, method="inverted_cdf", weights=[1, 2]), "array.percentile.weights", "(2,)"),
+        (
+            lambda: weft.percentile(x, 5, axis=0, method="inverted_cdf", weights=[1, 2]),
+            "array.percentile.weights",
+            "(2,)",
+        ),
         (lambda: weft.unravel_index([1], (2, 3), order="K"), "array.unravel.order", "'K'"),
         (lambda: weft.ravel_multi_index(([1], [1]), (2, 3), order="K"), "array.ravel.order", "'K'"),
     ):

@@ -103,9 +103,27 @@ def _unique_entries(x, axis, return_index, return_inverse, return_counts):
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def unique_consecutive(x, return_inverse=False, return_counts=False):
-    """The first of each run of equal elements; with them, as asked, each element's run and the runs' lengths."""
+def _runs_of_entries(x, axis, return_inverse, return_counts):
+    lines = weft.moveaxis(x, axis, 0)
+    n = lines.shape[0]
+    rows = lines.reshape(n, -1)
+    fresh = weft.ones(n, dtype="bool", device=x.device)
+    if n > 1:
+        fresh[1:] = weft.any(rows[1:] != rows[:-1], axis=1)
+    starts = weft.nonzero(fresh)[0]
+    out = [weft.take(x, starts, axis=axis)]
+    out += [weft.cumulative_sum(fresh.astype("int64"), axis=0) - 1] if return_inverse else []
+    if return_counts:
+        ends = weft.concat([starts[1:], weft.asarray([n], dtype=starts.dtype, device=x.device)])
+        out += [ends - starts]
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def unique_consecutive(x, return_inverse=False, return_counts=False, dim=None):
+    """The first of each run of equal elements, or of equal entries along an axis; with them, as asked, each one's run and the runs' lengths."""
     x = plain(x)
+    if dim is not None:
+        return _runs_of_entries(x, axis_of(x, dim), return_inverse, return_counts)
     row = x.reshape(-1)
     if not (return_inverse or return_counts):
         return run_values(row) if row.size else row.copy()
@@ -229,7 +247,9 @@ def select(input, dim=None, index=None, default=0, *, condlist=None, choicelist=
 
 
 def put(x, index, values):
-    """Writes values, again from the first where they end, at positions in the row of x's elements; x itself changes."""
+    """Writes values, again from the first where they end, at positions in the row of x's elements; an array changes, of a tensor a copy is returned."""
+    if isinstance(x, weft.Tensor):  # PyTorch's is a copy
+        return x.put(index, values)
     x = _set(x, "put")
     index = plain(beside(index, x)).reshape(-1)
     values = plain(beside(values, x)).astype(x.dtype).reshape(-1)

@@ -12,7 +12,7 @@ from .._errors import error as _error
 from .._torch_names import Dim as _Dim
 from .common import _array, _axis, _bool, _int64, _is_tensor, _name, _row
 from .creation import arange, asarray, empty, ones, zeros
-from .manipulation import broadcast_shapes, broadcast_to, reshape
+from .manipulation import broadcast_shapes, broadcast_to, concat, reshape
 from .statistics import any as _any
 from .statistics import cumulative_sum
 from .types import astype
@@ -89,8 +89,8 @@ def scatter(x, indices, values, /, *, accumulate=False):
     return out
 
 
-def topk(x, k, /, *, axis=-1, largest=True):
-    """The k largest (smallest) elements along an axis in order, and their positions."""
+def topk(x, k, /, *, axis=-1, largest=True, sorted=True):
+    """The k largest (smallest) elements along an axis in order, and their positions; sorted=False leaves the order open, and it is the same here."""
     axis = _axis(axis, x.ndim, "topk")
     if not 0 <= k <= x.shape[axis]:
         raise _error(
@@ -119,8 +119,24 @@ def nonzero(x, /):
     return tuple(_core._nonzero(_array(x)))
 
 
+def _searched_rows(x1, x2, right):
+    """Row by row: how many of x1 come before each of x2 when both are sorted together, equal ones in the order that the side means."""
+    if x1.shape[:-1] != x2.shape[:-1]:
+        raise _error(
+            _core.ShapeError,
+            "array.searchsorted.rows",
+            f"searchsorted of {x2.shape} in rows of {x1.shape}",
+            help="give both the same axes before the last, or one sorted vector",
+        )
+    both = concat([x1, x2] if right else [x2, x1], axis=-1)
+    place = lambda x: argsort(argsort(x, axis=-1), axis=-1)  # noqa: E731
+    at = place(both)
+    at = at[..., x1.shape[-1] :] if right else at[..., : x2.shape[-1]]
+    return at - place(x2)
+
+
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """Where the elements of x2 would go in the sorted x1."""
+    """Where the elements of x2 would go in the sorted x1; of x1 with several axes each row of x2 in the row of x1 beside it."""
     if side not in ("left", "right"):
         raise _error(
             _core.ArgumentError,
@@ -128,6 +144,10 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
             f"side is {side!r}, legal: 'left', 'right'",
             help="leave side out, which is 'left'",
         )
+    if getattr(x1, "ndim", 1) > 1 and getattr(x2, "ndim", 0) == x1.ndim:
+        x1, x2 = _array(x1), _array(x2)
+        x1 = x1 if sorter is None else take_along_axis(x1, sorter, axis=-1)
+        return _searched_rows(x1, x2, side == "right")
     if sorter is not None:
         x1 = take(x1, sorter, axis=0)
     return _core._searchsorted(_array(x1), _array(x2), side == "right")

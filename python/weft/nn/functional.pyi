@@ -92,7 +92,7 @@ def gumbel_softmax(logits: Tensor, tau: Any = 1.0, hard: Any = False, dim: int =
 def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] | None = 1, padding: int | str | tuple[int, ...] | None = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1) -> Tensor:
     """x (n, c, length) with weight (o, c / groups, k)."""
 def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] | None = 1, padding: int | str | tuple[int, ...] | None = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1) -> Tensor:
-    """x (n, c, h, w) with weight (o, c / groups, kh, kw) and bias (o,). Options: a number or (rows, columns)."""
+    """x (n, c, h, w) with weight (o, c / groups, kh, kw) and bias (o,). Options: a number or (rows, columns); padding also "same" or "valid"."""
 def conv3d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] | None = 1, padding: int | str | tuple[int, ...] | None = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1) -> Tensor:
     """x (n, c, d, h, w) with weight (o, c / groups, kd, kh, kw): slices convolved as images, kd of them added up."""
 def conv_transpose1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] | None = 1, padding: int | str | tuple[int, ...] | None = 0, output_padding: int | tuple[int, ...] = 0, groups: int = 1, dilation: int | tuple[int, ...] = 1) -> Tensor:
@@ -252,7 +252,7 @@ def leaky_relu(x: Tensor, slope: float = 0.01, negative_slope: Any = None) -> Te
 def elu(x: Tensor, alpha: Any = 1.0) -> Tensor:
     """x where positive, else alpha (exp(x) - 1)."""
 def softplus(x: Tensor, beta: Any = 1.0, threshold: Any = 20.0) -> Tensor:
-    """log(1 + exp(beta x)) / beta, without overflow. PyTorch's threshold changes nothing: the exact value is x itself there."""
+    """log(1 + exp(beta x)) / beta, without overflow; x itself where beta x is above the threshold."""
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + exp(-x))."""
 def tanh(x: Tensor) -> Tensor:
