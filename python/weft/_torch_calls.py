@@ -34,7 +34,9 @@ def _scatter(x, dim, index, src=None, *, value=None, reduce=None):
 
     x = weft._functions.common.value(x)
     if reduce is not None:
-        return lambda: weft.scatter_reduce(x, dim, index, src, {"add": "sum", "multiply": "prod"}[reduce])
+        return lambda: weft.scatter_reduce(
+            x, dim, index, src, {"add": "sum", "multiply": "prod"}[reduce]
+        )
     return lambda: x.scatter(dim, index, value if src is None else src)
 
 
@@ -61,7 +63,13 @@ def _swapaxes(x, *, axis1, axis2):
 def _gradient(x, *, spacing=None, dim=None, edge_order=1):
     import weft
 
-    given = () if spacing is None else (spacing,) if not isinstance(spacing, (tuple, list)) else tuple(spacing)
+    given = (
+        ()
+        if spacing is None
+        else (spacing,)
+        if not isinstance(spacing, (tuple, list))
+        else tuple(spacing)
+    )
 
     def call():
         out = weft.gradient(x, *given, axis=dim, edge_order=edge_order)

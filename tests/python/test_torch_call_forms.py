@@ -45,7 +45,9 @@ T.linalg.vecdot(X, X, dim=0), T.linalg.vecdot(B, B, dim=1), T.fft.fftshift(X, di
 def flat(value):
     if isinstance(value, (tuple, list)):
         return [leaf for part in value for leaf in flat(part)]
-    return [value.detach().numpy() if isinstance(value, torch.Tensor) else np.asarray(value.numpy())]
+    return [
+        value.detach().numpy() if isinstance(value, torch.Tensor) else np.asarray(value.numpy())
+    ]
 
 
 @pytest.mark.parametrize("form", FORMS)

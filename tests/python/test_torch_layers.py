@@ -147,7 +147,7 @@ def test_losses_with_weights(reduction, smoothing, ignore):
     logits = RNG.standard_normal((9, 4)).astype("float32")
     labels, weight = RNG.integers(0, 4, 9), RNG.random(4).astype("float32")
     labels[:2] = 3, 1
-    loss = nn.CrossEntropyLoss(ignore, smoothing, reduction, weight=weight)
+    loss = nn.CrossEntropyLoss(weight, ignore, smoothing, reduction)
     theirs = TF.cross_entropy(
         torch.tensor(logits),
         torch.tensor(labels),

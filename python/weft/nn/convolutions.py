@@ -61,9 +61,9 @@ class _Forward(_Conv):
         dilation=1,
         groups=1,
         bias=True,
+        padding_mode="zeros",
         device=None,
         dtype=None,
-        padding_mode="zeros",
     ):
         super().__init__()
         kernel, self.dilation = _each(kernel_size, self.spatial), _each(dilation, self.spatial)
@@ -126,10 +126,18 @@ class _Backward(_Conv):
         groups=1,
         bias=True,
         dilation=1,
+        padding_mode="zeros",
         device=None,
         dtype=None,
     ):
         super().__init__()
+        if padding_mode != "zeros":
+            raise _error(
+                weft.ArgumentError,
+                "nn.conv.padding_mode",
+                f"a transposed convolution with padding_mode {padding_mode!r}",
+                ['legal: "zeros"'],
+            )
         self.stride, self.padding, self.output_padding = (
             _each(v, self.spatial) for v in (stride, padding, output_padding)
         )
