@@ -312,6 +312,12 @@ void bind_device(nb::module_& m) {
                           nb::handle o) { new (self) DTypeHandle{elem_from_python(o.ptr())}; })
       .def_prop_ro("name", [](const DTypeHandle& d) { return std::string(name_of(d.elem)); })
       .def_prop_ro("itemsize", [](const DTypeHandle& d) { return elem_bytes(d.elem); })
+      // PyTorch's questions.
+      .def_prop_ro("is_floating_point",
+                   [](const DTypeHandle& d) { return is_inexact(d.elem) && !is_complex(d.elem); })
+      .def_prop_ro("is_complex", [](const DTypeHandle& d) { return is_complex(d.elem); })
+      .def_prop_ro("is_signed",
+                   [](const DTypeHandle& d) { return is_inexact(d.elem) || is_signed_int(d.elem); })
       .def_prop_ro("kind",
                    [](const DTypeHandle& d) {
                      return is_complex(d.elem)      ? "c"

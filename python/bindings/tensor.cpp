@@ -517,7 +517,7 @@ void bind_tensor(nb::module_& m) {
              for (nb::handle x : xs) all.push_back(operand(x, self));
              return concat(all, axis);
            })
-      .def("where",
+      .def("_where",
            [](const Tensor& self, nb::handle condition, nb::handle a, nb::handle b) {
              const Tensor test = operand(condition, self);
              Tensor *first = tensor_of(a.ptr()), *second = tensor_of(b.ptr());

@@ -895,6 +895,8 @@ class NDArray:
         """self /= other; with rounding_mode as div. Returns self."""
     def true_divide_(self, other: Any, *, rounding_mode: Any = None) -> Any:
         """self /= other; with rounding_mode as div. Returns self."""
+    def i0(self) -> Any:
+        """The modified Bessel function of the first kind of order 0."""
     def add(self, other: Any, *, alpha: Any = 1) -> Any:
         """self + alpha * other."""
     def sub(self, other: Any, *, alpha: Any = 1) -> Any:
@@ -1235,8 +1237,8 @@ class NDArray:
         """Are the elements complex?"""
     def element_size(self) -> Any:
         """Bytes of an element."""
-    def bernoulli(self) -> Any:
-        """0 or 1, 1 with the probabilities that the elements are."""
+    def bernoulli(self, p: Any = None) -> Any:
+        """0 or 1, 1 with the probabilities that the elements are, or with p."""
     def stride(self, dim: Any = None) -> Any:
         """The steps of the axes, in elements."""
     def cuda(self) -> Any:
@@ -1571,7 +1573,7 @@ class Tensor:
     def ceil(self, *args: Any, **kwargs: Any) -> Tensor:
         """weft.ceil of the value, element by element."""
     def round(self, *args: Any, **kwargs: Any) -> Tensor:
-        """weft.round of the value, element by element."""
+        """The nearest whole numbers, halves to even; with decimals, numbers of so many places."""
     def tril(self, *args: Any, **kwargs: Any) -> Tensor:
         """weft.tril of the tensor."""
     def triu(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1603,7 +1605,7 @@ class Tensor:
     def flatten(self, start_dim: _builtins.int = 0, end_dim: _builtins.int = -1) -> Tensor:
         """With the axes from start_dim to end_dim (inclusive) as one."""
     def view(self, *shape: _builtins.int | Sequence[_builtins.int]) -> Tensor:
-        """As reshape."""
+        """As reshape; of an element type the memory as elements of that type, without a gradient."""
     def reshape(self, *shape: _builtins.int | Sequence[_builtins.int]) -> Tensor:
         """reshape(self, *args) -> weft._core.Tensor"""
     def permute(self, *axes: _builtins.int | Sequence[_builtins.int]) -> Tensor:
@@ -1635,7 +1637,7 @@ class Tensor:
     def concat(self, tensors: list[Tensor], axis: _builtins.int, /) -> Tensor:
         """concat(self, arg0: list, arg1: int, /) -> weft._core.Tensor"""
     def where(self, condition: Any, a: Any, b: Any, /) -> Tensor:
-        """where(self, arg0: object, arg1: object, arg2: object, /) -> weft._core.Tensor"""
+        """The elements where the condition is true, those of other elsewhere."""
     def windows(self, kh: _builtins.int, kw: _builtins.int, stride: _builtins.int, /) -> Tensor:
         """windows(self, arg0: int, arg1: int, arg2: int, /) -> weft._core.Tensor"""
     def __getitem__(self, key: Any, /) -> Tensor: ...
@@ -1686,6 +1688,8 @@ class Tensor:
     def __rrshift__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...
     def __eq__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...  # type: ignore[override]
     def __ne__(self, other: _ArrayLike | Tensor, /) -> Tensor: ...  # type: ignore[override]
+    def i0(self) -> Any:
+        """The modified Bessel function of the first kind of order 0."""
     def vdot(self, other: Any) -> Any:
         """The sum of conj(self) * other over all elements, in a row; as many on both sides."""
     def addcmul(self, a: Any, b: Any, *, value: Any = 1) -> Any:
@@ -1869,8 +1873,8 @@ class Tensor:
         """Are the elements complex?"""
     def element_size(self) -> Any:
         """Bytes of an element."""
-    def bernoulli(self) -> Any:
-        """0 or 1, 1 with the probabilities that the elements are."""
+    def bernoulli(self, p: Any = None) -> Any:
+        """0 or 1, 1 with the probabilities that the elements are, or with p."""
     def is_contiguous(self) -> Any:
         """Do the elements lie in order without gaps?"""
     def stride(self, dim: Any = None) -> Any:
@@ -3696,8 +3700,8 @@ def xlogy(input: Tensor | _ArrayLike, other: Any) -> Any:
     """self * log(other), 0 where self is 0 and the logarithm no number."""
 def cdist(x1: Any, x2: Any, p: Any = 2.0) -> Any:
     """The p-norms of the differences of all rows (..., n, d) and (..., m, d): (..., n, m)."""
-def bernoulli(x: Any, *, generator: Any = None) -> Any:
-    """0 or 1, 1 with the probabilities that the elements are, in their type."""
+def bernoulli(x: Any, p: Any = None, *, generator: Any = None) -> Any:
+    """0 or 1 in the elements' type, 1 with the probabilities that the elements are, or with p."""
 def manual_seed(seed: Any) -> Any:
     """Restarts the default generator, as weft.random.seed; gives weft.default_generator."""
 def multinomial(weights: Any, num_samples: Any, replacement: Any = False, *, generator: Any = None) -> Any:

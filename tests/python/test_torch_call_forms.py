@@ -38,6 +38,8 @@ T.put(N, T.tensor([1, 5]), T.tensor([7, 8])), T.put(N, T.tensor([1, 1]), T.tenso
 T.gradient(X, spacing=0.5, dim=0), T.gradient(V), T.gradient(X, spacing=(2.0, 3.0)), T.gradient(X, dim=(1,), edge_order=2)
 T.linspace(start=0, end=1, steps=5), T.linspace(0, end=1, steps=5), T.heaviside(X, values=T.tensor(0.5, dtype=T.float64)), T.float_power(abs(X), exponent=2)
 T.nn.functional.softplus(X, beta=2, threshold=1), T.nn.functional.softplus(X, 0.5, 30)
+X.where(X > 0, T.zeros(1, dtype=T.float64)), X.where(X > 0, X * 2), X.round(decimals=1), X.round(), X.i0()
+X.view(T.int64), X.view(3, 8), X.view(-1), N.view(T.float64), T.bernoulli(X * 0, p=1.0) + X.detach().clone().bernoulli_(1.0)
 T.linalg.vecdot(X, X, dim=0), T.linalg.vecdot(B, B, dim=1), T.fft.fftshift(X, dim=1), T.fft.ifftshift(X, dim=(0,))
 """.strip().splitlines()
 
@@ -62,10 +64,17 @@ def test_form(form):
         np.testing.assert_allclose(a, b, rtol=close, atol=close)
 
 
+def test_questions_of_types():
+    for name in "float16 bfloat16 float32 float64 int8 uint8 int16 int32 int64 bool complex64 complex128".split():
+        ours, theirs = getattr(weft, name), getattr(torch, name)
+        for question in ("is_floating_point", "is_complex", "is_signed"):
+            assert getattr(ours, question) == getattr(theirs, question), (name, question)
+
+
 def test_gradients_of_forms():
     x, t = weft.Tensor(weft.asarray(VALUES["X"])), torch.tensor(VALUES["X"], requires_grad=True)
     for of in (
-        lambda T, v: T.nn.functional.softplus(v, 2, 1).sum(),
+        lambda T, v: T.nn.functional.softplus(v, 2, 1).sum() + (v.where(v > 0, v * 3) ** 2).sum(),
         lambda T, v: (v.diag_embed(0, 0, 2) ** 2).sum(),
         lambda T, v: T.softmax(v, 1, dtype=T.float64).sum() + v.add(v, alpha=2).sum(),
     ):

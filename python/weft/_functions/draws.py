@@ -204,11 +204,11 @@ def normal(mean=0.0, std=1.0, size=None, *, generator=None):
     return weft.random.normal(size, key=_key(generator)) * plain(std) + plain(mean)
 
 
-def bernoulli(x, *, generator=None):
-    """0 or 1, 1 with the probabilities that the elements are, in their type."""
+def bernoulli(x, p=None, *, generator=None):
+    """0 or 1 in the elements' type, 1 with the probabilities that the elements are, or with p."""
     x = plain(x)
     u = weft.random.uniform(tuple(x.shape), device=x.device, key=_key(generator))
-    return (u < x).astype(x.dtype)
+    return (u < (x if p is None else plain(p))).astype(x.dtype)
 
 
 def poisson(rate):

@@ -85,12 +85,24 @@ _COMPARED = {
 @filled(_operator(_COMPARED, "self {} other, as an array of bool."), " ".join(_COMPARED))
 @filled(
     _of_one,
-    "abs cos exp log relu rsqrt sigmoid sin sqrt square tanh log1p expm1 reciprocal sign floor ceil round isnan "
+    "abs cos exp log relu rsqrt sigmoid sin sqrt square tanh log1p expm1 reciprocal sign floor ceil isnan "
     "isfinite isinf trunc erf exp2 log2 log10 tan asin acos atan sinh cosh asinh acosh atanh",
 )
 @filled(_of_two, "maximum minimum atan2 hypot remainder floor_divide copysign logaddexp")
 class Arithmetic:
     """Composed of operators and public functions only, so that a trace sees through them."""
+
+    def where(self, condition, other):
+        """The elements where the condition is true, those of other elsewhere."""
+        return weft.where(condition, self, other)
+
+    def round(self, *, decimals=0):
+        """The nearest whole numbers, halves to even; with decimals, numbers of so many places."""
+        return weft.round(self) if decimals == 0 else weft.around(self, decimals)
+
+    def i0(self):
+        """The modified Bessel function of the first kind of order 0."""
+        return weft.i0(self)
 
     def add(self, other, *, alpha=1):
         """self + alpha * other."""

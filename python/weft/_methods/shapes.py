@@ -24,7 +24,9 @@ class Shapes:
     """Views, parts and rearrangements of a tensor."""
 
     def view(self, *shape):
-        """As reshape."""
+        """As reshape; of an element type the memory as elements of that type, without a gradient."""
+        if len(shape) == 1 and isinstance(shape[0], weft.dtype):
+            return Tensor(self.detach().data.view(shape[0]), requires_grad=False)
         return self.reshape(*shape)
 
     def unsqueeze(self, dim):

@@ -225,10 +225,9 @@ class TensorMethods:
         """Bytes of an element."""
         return self.dtype.itemsize
 
-    def bernoulli(self):
-        """0 or 1, 1 with the probabilities that the elements are."""
-        draw = weft.random.uniform(self.shape).to(self.device)
-        return Tensor((draw < plain(self)).astype(self.dtype), requires_grad=False)
+    def bernoulli(self, p=None):
+        """0 or 1, 1 with the probabilities that the elements are, or with p."""
+        return Tensor(weft.bernoulli(plain(self), p), requires_grad=False)
 
     def is_contiguous(self):
         """Do the elements lie in order without gaps?"""

@@ -21,9 +21,9 @@ _FLOATS = frozenset(("float32", "float64", "float16", "bfloat16"))
 def where(condition, x1, x2, /):
     """x1 where the condition holds, else x2."""
     if _is_tensor(x1) or _is_tensor(x2):
-        return (x1 if _is_tensor(x1) else x2).where(condition, x1, x2)
+        return (x1 if _is_tensor(x1) else x2)._where(condition, x1, x2)
     if hasattr(condition, "__weft_operation__"):  # a traced value
-        return condition.where(condition, x1, x2)
+        return condition._where(condition, x1, x2)
     if not isinstance(x1, NDArray) and not isinstance(x2, NDArray):
         x1 = asarray(x1, device=getattr(condition, "device", None))
     return _core._where(_array(condition), x1, x2)
