@@ -111,7 +111,7 @@ class Sorter {
     const K* sorted = keys_.get();
     if (!alone() || kFewDigits || !vector_sort(keys_.get(), n_, false)) {
       if (n_ < kShort) std::sort(keys_.get(), keys_.get() + n_);
-      else sorted = radix::sort(key_layout(), keys_.get(), keys_.get() + n_, n_);
+      else sorted = radix::sort(key_layout(row), keys_.get(), keys_.get() + n_, n_);
     }
     const auto back = kernel<KeysFn>(SortKernel::values);
     shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, row + i, n, flip_); });
@@ -137,7 +137,8 @@ class Sorter {
       if (n_ <= UINT32_MAX) {
         return places_of(row, out, items_, SortKernel::items, SortKernel::item_places,
                          {Elem::uint64, sizeof(T), 32,
-                          table().get<DigitCountsFn>(SortKernel::item_digits, elem_of<K>())});
+                          table().get<DigitCountsFn>(SortKernel::item_digits, elem_of<K>()),
+                          prefers_digits() ? used_digits(row) : static_cast<int>(sizeof(T))});
       }
     }
     if (places_by_halves(row, out)) return;
@@ -172,9 +173,24 @@ class Sorter {
   static F place(SortKernel k) {
     return table().get<F>(k, Elem::uint64);
   }
-  static radix::Layout key_layout() {
+  radix::Layout key_layout(const T* row) const {
     return {elem_of<K>(), sizeof(K), 0,
-            table().get<DigitCountsFn>(SortKernel::digits, elem_of<K>())};
+            table().get<DigitCountsFn>(SortKernel::digits, elem_of<K>()), used_digits(row)};
+  }
+  /// Up to which digit the keys of a row differ, asked of the extremes: counting a digit that is
+  /// the same everywhere takes as long as moving by it, since each count waits for the one before.
+  int used_digits(const T* row) const {
+    if constexpr (sizeof(T) == 1 || std::is_floating_point_v<T>) {
+      return sizeof(T);
+    } else {
+      T ends[2] = {row[0], row[0]};
+      constexpr ReduceOp both[2] = {ReduceOp::min, ReduceOp::max};
+      for (int k = 0; k < 2; ++k)
+        kernels().reduce[static_cast<int>(both[k])][static_cast<int>(elem_of<T>())](n_, row,
+                                                                                    &ends[k]);
+      const auto differ = static_cast<K>(static_cast<K>(ends[0]) ^ static_cast<K>(ends[1]));
+      return std::max(1, (static_cast<int>(std::bit_width(differ)) + 7) / 8);
+    }
   }
   /// Is a row sorted by one thread?
   bool alone() const { return n_ < radix::kShared || runtime::Pool::shared().threads() == 1; }

@@ -36,11 +36,14 @@ bool stays_eager(const Lazy& x, bool grid) {
   return !grid && (x->op == Op::remainder || x->op == Op::floor_divide || x->op == Op::nextafter);
 }
 
-/// `any` and `all` of numbers by way of truth values: the eager reduction reads the numbers
-/// themselves and ends at the first one that decides.
-bool ends_early(const Lazy& x) {
-  return info(x->reduction).rule == Rule::boolean && x->in[0]->kind == LazyKind::cast &&
-         !has_complex(x->in[0]);
+/// Terms that are converted to the reduction's type alone (truth values of `any` and `all`, wider
+/// integers of sums): the eager reduction reads and converts the elements itself, a piece at a
+/// time, and those of truth values end at the first one that decides.
+bool converts_itself(const Lazy& x) {
+  const Lazy& terms = x->in[0];
+  const bool truth = info(x->reduction).rule == Rule::boolean;
+  return terms->kind == LazyKind::cast && !has_complex(terms) &&
+         (truth || (terms.elem() == x.elem() && arithmetic_elem(x.elem()) == x.elem()));
 }
 
 /// Whether kernels take the number as an argument: shapes make such numbers (a mean's count), and
@@ -158,7 +161,7 @@ int FusedPlan::Impl::materialise(const Lazy& x) {
       break;
     case LazyKind::reduce: {
       Lazy terms = x->in[0];
-      if (host && ends_early(x) && is_leaf(terms->in[0])) terms = terms->in[0];
+      if (host && converts_itself(x) && is_leaf(terms->in[0])) terms = terms->in[0];
       step.single = host && is_leaf(terms) && !has_complex(x);
       step.root = terms;
       step.shape = terms.shape();
