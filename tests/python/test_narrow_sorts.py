@@ -24,6 +24,31 @@ def test_positions(dtype, n):
         np.testing.assert_array_equal(one.numpy(), want[0])
 
 
+@pytest.mark.parametrize("n", [255, 256, 1031, 5003])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"]
+)
+def test_small_ranges(dtype, n):
+    """Integers whose keys differ in one digit or in two, about zero and far from it, in both directions; equal elements too."""
+    rng = np.random.default_rng(n)
+    info = np.iinfo("uint8" if dtype == "bool" else dtype)
+    ranges = [(0, 2)] if dtype == "bool" else [(0, 100), (5, 6), (int(info.max) - 60, int(info.max)), (int(info.min), int(info.min) + 90)]  # fmt: skip
+    if info.bits > 8:
+        ranges += [(200, 300), (max(info.min, -40), 40), (0x1234, 0x1234 + 3)]
+    for low, high in ranges:
+        a = (rng.integers(0, high - low, n) + low).astype(dtype)
+        for descending in (False, True):
+            x = weft.asarray(a)
+            want = np.sort(a)[::-1] if descending else np.sort(a)
+            np.testing.assert_array_equal(weft.sort(x, descending=descending).numpy(), want)
+            at = weft.argsort(x, descending=descending).numpy()
+            np.testing.assert_array_equal(a[at], want)
+            ties = np.flatnonzero(a[at][1:] == a[at][:-1])
+            assert (at[ties] < at[ties + 1]).all()
+        rows = np.stack([a, a[::-1], np.roll(a, 3)])
+        np.testing.assert_array_equal(weft.sort(weft.asarray(rows)).numpy(), np.sort(rows))
+
+
 @pytest.mark.parametrize(
     "shape", [(9, 9, 9), (3, 5, 8), (7, 15, 31), (2, 4, 8, 9), (11, 3, 7), (5, 2, 40)]
 )

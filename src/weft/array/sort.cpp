@@ -90,6 +90,9 @@ class Sorter {
 
   /// Stable: -0 and 0 keep their order, NaNs theirs and their bits.
   void values(T* row) {
+    if constexpr (std::is_integral_v<T>) {
+      if (n_ >= kCounted && used_digits(row) == 1) return counted(row);
+    }
     std::int64_t counts[2] = {};
     if constexpr (std::is_floating_point_v<T>)
       kernel<DigitCountsFn>(SortKernel::special)(row, counts, n_);
@@ -123,6 +126,18 @@ class Sorter {
     std::copy(nans_.begin(), nans_.end(), row + n_ - static_cast<std::int64_t>(nans_.size()));
   }
 
+  /// Integers whose keys differ in one digit: equal ones need no moves, only their numbers.
+  void counted(T* row) {
+    if (!keys_) keys_ = room<K>(2 * n_);
+    keys(row, keys_.get());
+    std::int64_t counts[256] = {};
+    table().get<DigitFn>(SortKernel::digit, elem_of<K>())(keys_.get(), counts, n_, 0);
+    const K high = keys_[0] & static_cast<K>(~K{255});
+    K* to = keys_.get();
+    for (int d = 0; d < 256; ++d) to = std::fill_n(to, counts[d], static_cast<K>(high | d));
+    kernel<KeysFn>(SortKernel::values)(keys_.get(), row, n_, flip_);
+  }
+
   /// Are a row's numbers and positions sorted as one word each, on the stack?
   bool sorts_items() const { return sizeof(T) <= 4 && n_ < kShort; }
 
@@ -135,10 +150,11 @@ class Sorter {
         return place<ItemPlacesFn>(SortKernel::item_places)(both, out, n_);
       }
       if (n_ <= UINT32_MAX) {
+        const int used = used_digits(row);
         return places_of(row, out, items_, SortKernel::items, SortKernel::item_places,
                          {Elem::uint64, sizeof(T), 32,
                           table().get<DigitCountsFn>(SortKernel::item_digits, elem_of<K>()),
-                          prefers_digits() ? used_digits(row) : static_cast<int>(sizeof(T))});
+                          used});
       }
     }
     if (places_by_halves(row, out)) return;
@@ -161,6 +177,8 @@ class Sorter {
   /// Two digits take less than the partitions of short keys, which few processors compress in
   /// registers.
   static constexpr bool kFewDigits = sizeof(T) <= 2;
+  /// From so many integers on their extremes are asked for, whether one digit has them all.
+  static constexpr std::int64_t kCounted = 256;
   /// Below this many elements comparisons are faster than counting digits.
   static constexpr std::int64_t kShort = sizeof(T) == 8 ? 256 : 128;
 
@@ -212,7 +230,8 @@ class Sorter {
     const Item* sorted = items.get();
     bool done = false;
     if constexpr (std::is_integral_v<Item>)
-      done = !prefers_digits() && alone() && vector_sort(items.get(), n_, false);
+      done = layout.used > 1 && !prefers_digits() && alone() &&
+             vector_sort(items.get(), n_, false);
     if (!done) sorted = radix::sort(layout, items.get(), items.get() + n_, n_);
     const auto back = place<ItemPlacesFn>(take);
     shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, out + i, n); });
