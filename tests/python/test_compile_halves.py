@@ -82,7 +82,8 @@ COMPOSED = {
 def test_compositions_are_rounded_once(dtype, name, n):
     rng = np.random.default_rng(n)
     x, y, z = (
-        weft.asarray(rng.random(n, dtype="float32") + np.float32(0.25)).astype(dtype) for _ in range(3)
+        weft.asarray(rng.random(n, dtype="float32") + np.float32(0.25)).astype(dtype)
+        for _ in range(3)
     )
     f = COMPOSED[name]
     got, want = weft.compile(f)(x, y, z), f(x, y, z)

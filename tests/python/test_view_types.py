@@ -52,4 +52,8 @@ def test_refused(make):
     with pytest.raises(weft.Error) as caught:
         x.view("float64")
     text = str(caught.value)
-    assert "array.view.size" in text and "float64 of 8 bytes" in text and "x.copy().view(dtype)" in text
+    assert (
+        "array.view.size" in text
+        and "float64 of 8 bytes" in text
+        and "x.copy().view(dtype)" in text
+    )

@@ -153,8 +153,7 @@ class Sorter {
         const int used = used_digits(row);
         return places_of(row, out, items_, SortKernel::items, SortKernel::item_places,
                          {Elem::uint64, sizeof(T), 32,
-                          table().get<DigitCountsFn>(SortKernel::item_digits, elem_of<K>()),
-                          used});
+                          table().get<DigitCountsFn>(SortKernel::item_digits, elem_of<K>()), used});
       }
     }
     if (places_by_halves(row, out)) return;
@@ -230,8 +229,7 @@ class Sorter {
     const Item* sorted = items.get();
     bool done = false;
     if constexpr (std::is_integral_v<Item>)
-      done = layout.used > 1 && !prefers_digits() && alone() &&
-             vector_sort(items.get(), n_, false);
+      done = layout.used > 1 && !prefers_digits() && alone() && vector_sort(items.get(), n_, false);
     if (!done) sorted = radix::sort(layout, items.get(), items.get() + n_, n_);
     const auto back = place<ItemPlacesFn>(take);
     shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, out + i, n); });
