@@ -15,6 +15,7 @@
 
 #include "array_type.h"
 #include "direct.h"
+#include "weft/array/count.h"
 #include "weft/array/extreme_of_numbers.h"
 #include "weft/array/interpolate.h"
 #include "weft/array/isin.h"
@@ -556,18 +557,31 @@ void bind_array_ops(nb::module_& m) {
     m.attr((std::string("_direct_") + d.ml_name).c_str()) = direct_function(d);
   m.def("_matmul",
         [](const NDArray& a, const NDArray& b) { return unlocked([&] { return matmul(a, b); }); });
+  m.def("_length", [](const NDArray& x) -> std::optional<NDArray> {
+    const bool plain = x.on_host() && x.is_contiguous();
+    if (!plain || (x.elem() != Elem::float32 && x.elem() != Elem::float64)) return std::nullopt;
+    return unlocked([&] {
+      const NDArray line = x.reshape(Dims{x.size()});
+      return apply(Op::sqrt, Arg(matmul(line, line)));
+    });
+  });
   m.def("_sort", [](const NDArray& x, int axis, bool descending) {
     return unlocked([&] { return sort(x, axis, descending); });
   });
   m.def("_argsort", [](const NDArray& x, int axis, bool descending) {
     return unlocked([&] { return argsort(x, axis, descending); });
   });
-  m.def("_run_values",
-        [](const NDArray& x) { return unlocked([&] { return grid_run_values(x); }); });
+  m.def("_run_values", [](const NDArray& x) {
+    return unlocked([&] {
+      if (!x.on_host()) return grid_run_values(x);
+      return select_marked(x, run_starts(x).slice(0, 0, x.size(), 1));
+    });
+  });
   m.def("_run_bounds",
         [](const NDArray& x) { return unlocked([&] { return grid_run_bounds(x); }); });
-  m.def("_run_starts",
-        [](const NDArray& x) { return unlocked([&] { return grid_run_starts(x); }); });
+  m.def("_run_starts", [](const NDArray& x) {
+    return unlocked([&] { return x.on_host() ? run_starts(x) : grid_run_starts(x); });
+  });
   m.def("_topk", [](const NDArray& x, std::int64_t k, int axis, bool largest) {
     return unlocked([&] { return topk_places(x, k, axis, largest); });
   });

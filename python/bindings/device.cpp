@@ -187,14 +187,15 @@ const Ref<Device>& default_device() { return current(); }
 
 Ref<Device> device_from_python(nb::handle o) {
   if (!o.is_valid() || o.is_none()) return current();
-  DeviceHandle* handle = nullptr;
-  if (nb::try_cast<DeviceHandle*>(o, handle) && handle) return handle->get();
+  // Names first: asking what else an object is takes as long as making an array.
   if (PyUnicode_Check(o.ptr())) {
-    // The host's is named in every other call; looking it up takes longer than making an array.
+    // The host's is named in every other call; looking it up takes longer than that.
     if (PyUnicode_CompareWithASCIIString(o.ptr(), host_device()->info().name.c_str()) == 0)
       return host_device();
     return open_device(nb::cast<std::string>(o));
   }
+  DeviceHandle* handle = nullptr;
+  if (nb::try_cast<DeviceHandle*>(o, handle) && handle) return handle->get();
   throw Error(ErrorKind::dtype, "device.type",
               cat("not a device: ", nb::cast<std::string>(nb::repr(o))));
 }

@@ -443,6 +443,14 @@ void bind_random(nb::module_& m) {
       },
       nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("device").none());
   m.def(
+      "_random_choice",
+      [](std::uint64_t seed, std::uint64_t first, std::int64_t n, std::int64_t count,
+         nb::handle device) {
+        const Ref<Device> on = device_from_python(device);
+        return made(count, [&] { return random_choice(on, seed, first, n, count); });
+      },
+      nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("count"), nb::arg("device").none());
+  m.def(
       "_direct_random",
       [](const std::string& name, nb::dict space, nb::object captured) {
         static PyMethodDef direct[] = {direct_definition("uniform", direct_draw<false>),

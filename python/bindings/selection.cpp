@@ -110,6 +110,7 @@ void bind_selection(nb::module_& m) {
   m.def("_unpacked_bits", &unpacked_bits, Unlocked());
   m.def("_counted_bits", &counted_bits, Unlocked());
   m.def("_parts_of_floats", &parts_of_floats, Unlocked());
+  m.def("_with_elements_of", &with_elements_of);
   m.def("_convolve", &convolve, Unlocked());
   m.def(
       "_quantiles",

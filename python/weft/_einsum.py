@@ -148,7 +148,7 @@ def _extents(pairs):
 @functools.lru_cache(maxsize=256)
 def _step(ta, shape_a, tb, shape_b, keep, sizes):
     """How two operands are contracted: (order of axes, spread to, shape) of both, None where nothing changes, whether they are multiplied element
-    by element (the orders of their axes, summed ones last, where they may be), the shape of the result and its letters."""
+    by element (the orders of their axes, summed ones last, where they may be), whether the result has to be brought into its shape, this and its letters."""
     size = dict(sizes)
     batch = [c for c in ta if c in tb and c in keep]
     gone = [c for c in ta if c in tb and c not in keep]
@@ -168,21 +168,24 @@ def _step(ta, shape_a, tb, shape_b, keep, sizes):
             else (order, spread, wanted)
         )
 
+    def volumes(groups):
+        return tuple(math.prod(size[c] for c in g) for g in groups)
+
     if not gone:  # nothing is summed: one elementwise product over all letters
-        both = (
-            way(shape, order(t, [c for c in letters if c in t]), None, tuple(shape[t.index(c)] if c in t else 1 for c in letters))
-            for t, shape in ((ta, shape_a), (tb, shape_b))
-        )  # fmt: skip
-        return (*both, True, result, letters)
+        ways, spread = [], []
+        for t, shape in ((ta, shape_a), (tb, shape_b)):
+            full = tuple(shape[t.index(c)] if c in t else 1 for c in letters)
+            ways.append(way(shape, order(t, [c for c in letters if c in t]), None, full))
+            spread.append(full)
+        return (*ways, True, tuple(map(max, *spread)) != result, result, letters)
 
     def arranged(t, shape, groups):
         wanted = [c for g in groups for c in g]
-        spread = tuple(size[c] for c in wanted)
-        return way(
-            shape, order(t, wanted), spread, tuple(math.prod(size[c] for c in g) for g in groups)
-        )
+        return way(shape, order(t, wanted), tuple(size[c] for c in wanted), volumes(groups))
 
-    first, second = (batch, only_a, gone), (batch, gone, only_b)
+    alone = len(ta) == len(tb) == 1 and not batch and ta == tb  # a vector with a vector
+    stack = [batch] if batch else []
+    first, second = ([*stack, only_a, gone], [*stack, gone, only_b]) if not alone else ([gone],) * 2
     # Many short sums, or sums that do not run along memory: one product element by element, then sums.
     apart = batch and not only_a and not only_b
     if apart and shape_a == tuple(size[c] for c in ta) and shape_b == tuple(size[c] for c in tb):
@@ -190,7 +193,15 @@ def _step(ta, shape_a, tb, shape_b, keep, sizes):
         apart = brief and (order(ta, batch + gone), order(tb, batch + gone))
     else:
         apart = False
-    return arranged(ta, shape_a, first), arranged(tb, shape_b, second), apart, result, letters
+    turned = not alone and volumes([*stack, only_a, only_b]) != result
+    return (
+        arranged(ta, shape_a, first),
+        arranged(tb, shape_b, second),
+        apart,
+        turned,
+        result,
+        letters,
+    )
 
 
 @functools.lru_cache(maxsize=256)
@@ -206,29 +217,36 @@ def _pair(spec, shape_a, shape_b):
     return step, None if order == tuple(range(len(order))) else order
 
 
-def _contract(a, b, step):
+def _arranged(x, order, spread, shape):
     import weft
 
-    *ways, elementwise, result, letters = step
-    if not letters and a.ndim == b.ndim == 1 and not elementwise:
-        return weft.matmul(a, b)
+    x = x if order is None else weft.permute_dims(x, order)
+    x = x if spread is None or tuple(x.shape) == spread else weft.broadcast_to(x, spread)
+    return x if tuple(x.shape) == shape else weft.reshape(x, shape)
+
+
+def _contract(a, b, step):
+    way_a, way_b, elementwise, turned, result, _ = step
+    arrays = type(a) is type(b) is _core.NDArray
     if elementwise and elementwise is not True:
-        if type(a) is type(b) is _core.NDArray and a.dtype == b.dtype and a.dtype in _SUMMED:
+        if arrays and a.dtype == b.dtype and a.dtype in _SUMMED:
             a, b = (x if o is None else x.permute(o) for x, o in zip((a, b), elementwise))
-            return weft.sum(a * b, axis=tuple(range(len(result), a.ndim)))
+            product = a * b
+            axes = tuple(range(len(result), product.ndim))
+            return _core._reduce("sum", product, axes, False, None)
         elementwise = False
+    a = a if way_a is None else _arranged(a, *way_a)
+    b = b if way_b is None else _arranged(b, *way_b)
+    if arrays and not elementwise:
+        product = a @ b
+        return product.reshape(result) if turned else product
+    import weft
 
-    def arranged(x, order, spread, shape):
-        x = x if order is None else weft.permute_dims(x, order)
-        x = x if spread is None or tuple(x.shape) == spread else weft.broadcast_to(x, spread)
-        return x if tuple(x.shape) == shape else weft.reshape(x, shape)
-
-    a, b = [x if way is None else arranged(x, *way) for x, way in zip((a, b), ways)]
     if elementwise:
         product = weft.logical_and(a, b) if a.dtype == b.dtype == "bool" else a * b
-        return product if tuple(product.shape) == result else weft.broadcast_to(product, result)
+        return weft.broadcast_to(product, result) if turned else product
     product = weft.matmul(a, b)
-    return product if tuple(product.shape) == result else weft.reshape(product, result)
+    return weft.reshape(product, result) if turned else product
 
 
 @functools.lru_cache(maxsize=256)
@@ -258,15 +276,18 @@ def _plan(spec, shapes):
     return pairs, drops, steps, None if order == tuple(range(len(order))) else order
 
 
-def einsum(spec, *operands):
-    import weft
+_HELD = (_core.NDArray, _core.Tensor)
 
-    if len(operands) == 2 and all(isinstance(x, (_core.NDArray, _core.Tensor)) for x in operands):
+
+def einsum(spec, *operands):
+    if len(operands) == 2 and isinstance(operands[0], _HELD) and isinstance(operands[1], _HELD):
         a, b = operands
         found = _pair(spec, tuple(a.shape), tuple(b.shape)) if "," in spec else None
         if found is not None:
             x = _contract(a, b, found[0])
-            return x if found[1] is None else weft.permute_dims(x, found[1])
+            return x if found[1] is None else x.permute(found[1])
+    import weft
+
     if len(operands) == 1 and isinstance(operands[0], _core.NDArray):
         x = operands[0]
         if spec in _DIAGONALS and x.ndim == 2 and x.shape[0] == x.shape[1]:

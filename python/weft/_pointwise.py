@@ -71,6 +71,26 @@ def has_graph(x):
     return tracing[1] if tracing else isinstance(x, Tensor)
 
 
+_NARROW = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
+
+
+def _rounded_once(run, args):
+    """A composition of values that weft.compile traces, narrow floats among them: as of arrays, these are float32 until the end."""
+    _here.typing = True
+    try:
+        types = run(*args)  # of which the types alone are used
+    finally:
+        _here.typing = False
+    out = run(*(a.astype("float32") if _is_narrow(a) else a for a in args))
+    if not isinstance(out, tuple):
+        return out if out.dtype == types.dtype else out.astype(types.dtype)
+    return tuple(x if x.dtype == t.dtype else x.astype(t.dtype) for x, t in zip(out, types))
+
+
+def _is_narrow(a):
+    return hasattr(a, "_lazy") and a.dtype.name in _NARROW
+
+
 class _OnHost:
     """A trace on the host: results, and gradients of each of them."""
 
@@ -179,7 +199,12 @@ def _composition(function, reduction, at_once, long):
     whole = reduction == "none"
 
     def plain(args):
-        return run(*args) if whole else getattr(run(*args), reduction)()
+        apart = getattr(_here, "tracing", None) is None and not getattr(_here, "typing", False)
+        if apart and any(map(_is_narrow, args)):
+            out = _rounded_once(run, args)
+        else:
+            out = run(*args)
+        return out if whole else getattr(out, reduction)()
 
     @functools.wraps(function)
     @_alone

@@ -463,6 +463,10 @@ def outer(x1, x2, /):
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """p-norms of vectors along an axis or several, of all elements without: sum(|x|^ord)^(1/ord); ord 0 counts, inf and -inf give the largest and least magnitude."""
+    if ord == 2 and axis is None and not keepdims and isinstance(x, _core.NDArray):
+        length = _core._length(x)
+        if length is not None:
+            return length
     if (
         ord == 2
         and isinstance(x, _core.NDArray)
@@ -470,9 +474,6 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
         and x.dtype.kind == "f"
         and x.dtype.itemsize >= 4
     ):
-        if axis is None and not keepdims and x.is_contiguous():
-            line = _core._reshape(x, (x.size,), None)
-            return _core.operations["sqrt"](_core._matmul(line, line))
         return _core.operations["sqrt"](_core._reduce("sum", x * x, axis, keepdims, None))
     if ord == 2 and x.dtype.kind == "f":
         if isinstance(x, _core.Tensor) and not _core._has_grid(x.data):

@@ -263,6 +263,10 @@ def choice(x, shape=(), replace=True, p=None, *, key=None, size=None):
 
     shape = shape if size is None else size
     x = operator.index(x) if not isinstance(x, (list, tuple)) and not getattr(x, "ndim", 0) else x
+    if p is None and not replace and isinstance(x, int):
+        size = (shape,) if isinstance(shape, int) else tuple(shape or ())
+        at = _without_repeats(x, math.prod(size), key)
+        return at if len(size) == 1 else at.reshape(size)
     if p is not None or not replace:
         from ._functions.distributions import Generator
 
@@ -274,6 +278,18 @@ def choice(x, shape=(), replace=True, p=None, *, key=None, size=None):
     n = x if isinstance(x, int) else x.shape[0]
     at = integers(0, n, shape, device=None if isinstance(x, int) else x.device, key=key)
     return at if isinstance(x, int) else weft.take(x, at, axis=0)
+
+
+def _without_repeats(n, count, key):
+    """`count` different numbers below n, in random order, on the default device."""
+    if not 0 <= count <= n:
+        from ._functions.common import refused
+
+        raise refused("random.choice.count", f"{count} of {n} without replacement", f"{n} at most")
+    device = _core.open_device(None)
+    if not device.host_accessible:
+        return permutation(n, key=key)[:count]
+    return _core._random_choice(*_take(2 * count, key), n, count, device)
 
 
 def _devices_of(device):

@@ -217,7 +217,9 @@ def test_no_overflow_in_between(dtype):
         z = (_numbers(rng, 301, "complex128") / 8 * scale).astype(dtype)
         w = weft.asarray(z)
         size = np.hypot(z.real.astype("longdouble"), z.imag.astype("longdouble"))
-        assert _units(weft.abs(w).numpy(), size, dtype).max() <= 0.75
+        assert _units(weft.abs(w).numpy(), size, dtype).max() <= (
+            0.75 if dtype == "complex64" else 1.1
+        )
         np.testing.assert_allclose((w / w).numpy(), np.ones(301), rtol=8 * info.eps)
         back = weft.square(weft.sqrt(w)).numpy()
         np.testing.assert_allclose(np.abs(back - z) / np.abs(z), np.zeros(301), atol=8 * info.eps)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distributions under NumPy's names: means and deviations of many numbers, shapes, seeds."""
 
+import collections
+
 import numpy as np
 import pytest
 import weft
@@ -71,3 +73,24 @@ def test_numpys_order_is_no_empty_array(name):
     assert caught.value.code == "random.shape.place" and "size=10" in str(caught.value)
     assert function(0).shape == (0,) and function(0, 1, size=10).shape == (10,)
     assert function((0,), 0.0, 1.0).shape == (0,)
+
+
+@pytest.mark.parametrize("n, count", [(7, 3), (5, 5), (1, 1), (1000, 4), (2**40, 9)])
+def test_choice_without_repeats(n, count):
+    """Numbers below n, all different; each first number and each pair of a short range about as often; a key gives the same ones."""
+    key = weft.random.key(73)
+    at = weft.random.choice(n, (count,), replace=False, key=key)
+    assert at.shape == (count,) and at.dtype == weft.int64
+    found = at.tolist()
+    assert len(set(found)) == count and min(found) >= 0 and max(found) < n
+    assert weft.random.choice(n, count, False, key=key).tolist() == found
+    if n == 7:
+        seen = collections.Counter()
+        for one in key.split(4200):
+            seen[tuple(weft.random.choice(n, (2,), replace=False, key=one).tolist())] += 1
+        assert len(seen) == 42 and min(seen.values()) > 60 and max(seen.values()) < 145
+
+
+def test_choice_of_more_than_there_are():
+    with pytest.raises(weft.Error, match="random.choice.count"):
+        weft.random.choice(3, (5,), replace=False)

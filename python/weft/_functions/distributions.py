@@ -416,7 +416,7 @@ class Generator:
         if p is None and replace:
             at = weft.random.integers(0, n, (count,), key=self._next())
         elif p is None:
-            at = weft.random.permutation(n, key=self._next())[:count]
+            at = weft.random._without_repeats(n, count, self._next())
         elif replace:
             edges = weft.cumulative_sum(plain(p).astype("float64"), axis=0)
             u = weft.random.uniform((count,), dtype="float64", key=self._next())

@@ -119,17 +119,14 @@ def _adjoint(x):
     return weft.conj(x.mT) if x.dtype.kind == "c" else x.mT
 
 
-def multi_dot(matrices):
-    """The product of several matrices in the order that costs least; the first and the last may be vectors."""
-    matrices = [value(m) for m in matrices]
-    if len(matrices) < 2:
-        raise refused("array.multi_dot.count", f"{len(matrices)} matrices", "two at least")
-    row, column = matrices[0].ndim == 1, matrices[-1].ndim == 1
-    if row:
-        matrices[0] = matrices[0].reshape(1, -1)
-    if column:
-        matrices[-1] = matrices[-1].reshape(-1, 1)
+def _in_order(matrices):
+    """The product of matrices in the order of fewest multiplications."""
     n = len(matrices)
+    if n == 3:  # two orders: no table
+        a, b, c = matrices
+        (rows, first), (last, columns) = a.shape, c.shape
+        left_first = rows * last * (first + columns) <= first * columns * (last + rows)
+        return (a @ b) @ c if left_first else a @ (b @ c)
     extents = [m.shape[0] for m in matrices] + [matrices[-1].shape[1]]
     best = {(i, i): (0, i) for i in range(n)}
     for length in range(1, n):
@@ -148,7 +145,20 @@ def multi_dot(matrices):
     def product(i, j):
         return matrices[i] if i == j else product(i, best[i, j][1]) @ product(best[i, j][1] + 1, j)
 
-    out = product(0, n - 1)
+    return product(0, n - 1)
+
+
+def multi_dot(matrices):
+    """The product of several matrices in the order that costs least; the first and the last may be vectors."""
+    matrices = [value(m) for m in matrices]
+    if len(matrices) < 2:
+        raise refused("array.multi_dot.count", f"{len(matrices)} matrices", "two at least")
+    row, column = matrices[0].ndim == 1, matrices[-1].ndim == 1
+    if row:
+        matrices[0] = matrices[0].reshape(1, -1)
+    if column:
+        matrices[-1] = matrices[-1].reshape(-1, 1)
+    out = _in_order(matrices)
     out = out[0] if row else out
     return out[..., 0] if column else out
 

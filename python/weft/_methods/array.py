@@ -311,9 +311,7 @@ class ArrayMethods:
         dtype = _type_named(shape[0]) if len(shape) == 1 and dtype is None else dtype
         if dtype is None:
             return self.reshape(*shape) if shape else self
-        import numpy as np
-
-        return weft.asarray(np.asarray(self).view(np.dtype(str(dtype))))
+        return _core._with_elements_of(self, dtype)
 
     def resize(self, *shape, refcheck=True):
         """Refused: others may hold the array. weft.resize gives a new one."""

@@ -93,4 +93,33 @@ std::pair<NDArray, NDArray> parts_of_floats(const NDArray& x) {
   return {m, e};
 }
 
+NDArray with_elements_of(const NDArray& x, Elem elem) {
+  const std::int64_t from = elem_bytes(x.elem()), to = elem_bytes(elem);
+  Dims shape = x.shape(), steps = x.strides();
+  std::int64_t offset = x.offset();
+  if (from != to) {
+    const int last = x.ndim() - 1;
+    bool whole = last >= 0 && (shape[last] <= 1 || steps[last] == 1) &&
+                 shape[last] * from % to == 0 && offset * from % to == 0;
+    for (int i = 0; i < last; ++i) {
+      whole = whole && (shape[i] <= 1 || steps[i] * from % to == 0);
+      steps[i] = steps[i] * from / to;
+    }
+    if (!whole) {
+      throw Error(ErrorKind::shape, "array.view.size",
+                  cat("a view of ", describe(x), " as ", name_of(elem), " of ", to, " bytes"))
+          .note(cat("found strides ", to_string(x.strides()), " and offset ", x.offset(),
+                    " in elements of ", from, " bytes"))
+          .note(
+              "legal: types of one size; other sizes where the last axis has no gaps and rows "
+              "begin "
+              "and end at whole elements of the new type");
+    }
+    shape[last] = shape[last] * from / to;
+    steps[last] = 1;
+    offset = offset * from / to;
+  }
+  return NDArray::make(x.handle(), elem, shape, &steps, offset);
+}
+
 }  // namespace weft

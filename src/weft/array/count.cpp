@@ -107,4 +107,16 @@ NDArray counts_in_bins(const NDArray& x_in, const NDArray& edges_in) {
   return counts_of(places, bins);
 }
 
+NDArray run_starts(const NDArray& ordered) {
+  const std::int64_t n = ordered.size();
+  const NDArray out = NDArray::empty(ordered.device(), Elem::boolean, Dims{n + 1});
+  char* const starts = out.host();
+  starts[0] = starts[n] = 1;
+  if (n > 1) {
+    const NDArray later = ordered.slice(0, 1, n - 1, 1), before = ordered.slice(0, 0, n - 1, 1);
+    apply_into(Op::not_equal, out.slice(0, 1, n - 1, 1), Arg(later), Arg(before));
+  }
+  return out;
+}
+
 }  // namespace weft

@@ -18,4 +18,7 @@ std::optional<NDArray> sums_from_zero(const NDArray& x, const NDArray& weights, 
 /// one type; the last bin has both its ends.
 NDArray counts_in_bins(const NDArray& x, const NDArray& edges);
 
+/// Where an element of a line in order differs from the one before, and one place behind the last.
+NDArray run_starts(const NDArray& ordered);
+
 }  // namespace weft

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
+#include <unordered_map>
 #include <vector>
 
 #include "weft/array/on_device.h"
@@ -137,6 +139,43 @@ NDArray random_permutation(const Ref<Device>& device, std::uint64_t seed, std::u
   static_assert(std::endian::native == std::endian::little, "two words are one of 64 bits");
   const Dims step{1};
   return argsort(NDArray::make(words.handle(), Elem::uint64, Dims{count}, &step, 0), 0, false);
+}
+
+NDArray random_choice(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                      std::int64_t n, std::int64_t count) {
+  WEFT_CHECK(device->info().host_accessible && count <= n, "choices of hosts only");
+  const NDArray words = random_bits(device, seed, first, 2 * count);
+  const NDArray out = NDArray::empty(device, Elem::int64, Dims{count});
+  const auto* const from = reinterpret_cast<const std::uint64_t*>(words.host());
+  auto* const to = reinterpret_cast<std::int64_t*>(out.host());
+  __extension__ typedef unsigned __int128 Wide;
+  // One of the places i to n - 1, all equally likely but for a share of n / 2^64.
+  const auto place = [&](std::int64_t i) {
+    const auto left = static_cast<std::uint64_t>(n - i);
+    return i + static_cast<std::int64_t>((Wide{from[i]} * left) >> 64);
+  };
+  // Fisher and Yates: place i takes what is at a place behind it, which gets what was at i.
+  if (n / 64 > count || n > UINT32_MAX) {  // of few among many the places that changed are kept
+    std::unordered_map<std::int64_t, std::int64_t> moved;
+    const auto at = [&](std::int64_t k) {
+      const auto found = moved.find(k);
+      return found == moved.end() ? k : found->second;
+    };
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t k = place(i);
+      to[i] = at(k);
+      moved[k] = at(i);
+    }
+    return out;
+  }
+  std::vector<std::uint32_t> numbers(static_cast<std::size_t>(n));
+  std::iota(numbers.begin(), numbers.end(), 0u);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto k = static_cast<std::size_t>(place(i));
+    to[i] = numbers[k];
+    numbers[k] = numbers[static_cast<std::size_t>(i)];
+  }
+  return out;
 }
 
 NDArray random_integers(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,

@@ -22,10 +22,14 @@ NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint6
 /// Standard normal by Box and Muller's method.
 NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                       std::int64_t count, Elem elem, RandomScale scale = {});
-/// int64 in [low, low + range), of hosts: low + the upper 64 bits of range times two words.
 /// 0 to count - 1 in the order of as many numbers of 64 bits. Hosts only.
 NDArray random_permutation(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                            std::int64_t count);
+/// `count` different numbers of 0 to n - 1, at most n, each order of each choice as likely as any
+/// other. Hosts only; takes two words for each number.
+NDArray random_choice(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                      std::int64_t n, std::int64_t count);
+/// int64 in [low, low + range), of hosts: low + the upper 64 bits of range times two words.
 NDArray random_integers(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                         std::int64_t count, std::int64_t low, std::uint32_t range);
 

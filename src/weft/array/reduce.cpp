@@ -286,8 +286,8 @@ class RowWalk {
 };
 
 /// Adjacent elements that are worth a run of their own, where few rows are joined and where many
-/// are.
-constexpr std::int64_t kLeastRun = 32, kLeastLongRun = 8, kManyRows = 16;
+/// are, or where there are few elements, which are joined before memory for gathering is found.
+constexpr std::int64_t kLeastRun = 32, kLeastLongRun = 8, kManyRows = 16, kFewElements = 4096;
 
 /// Kept axes innermost: whole rows are accumulated, for each place of the kept axes before a
 /// reduced one. Many rows of few columns are cut into parts that threads share; the cut depends on
@@ -302,7 +302,8 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, const Combine& c
   std::int64_t run = kept;
   if (const int last = first.ndim - 1;
       last > 0 && first.stride[last] == in_bytes &&
-      first.shape[last] >= (gone < kManyRows ? kLeastRun : kLeastLongRun)) {
+      first.shape[last] >=
+          (gone < kManyRows && kept * gone > kFewElements ? kLeastRun : kLeastLongRun)) {
     places = first;
     places.ndim = last;
     run = first.shape[last];

@@ -90,6 +90,9 @@ class Sorter {
 
   /// Stable: -0 and 0 keep their order, NaNs theirs and their bits.
   void values(T* row) {
+    if constexpr (std::is_integral_v<T>) {
+      if (n_ >= kCounted && used_digits(row) == 1) return counted(row);
+    }
     std::int64_t counts[2] = {};
     if constexpr (std::is_floating_point_v<T>)
       kernel<DigitCountsFn>(SortKernel::special)(row, counts, n_);
@@ -111,7 +114,7 @@ class Sorter {
     const K* sorted = keys_.get();
     if (!alone() || kFewDigits || !vector_sort(keys_.get(), n_, false)) {
       if (n_ < kShort) std::sort(keys_.get(), keys_.get() + n_);
-      else sorted = radix::sort(key_layout(), keys_.get(), keys_.get() + n_, n_);
+      else sorted = radix::sort(key_layout(row), keys_.get(), keys_.get() + n_, n_);
     }
     const auto back = kernel<KeysFn>(SortKernel::values);
     shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, row + i, n, flip_); });
@@ -121,6 +124,18 @@ class Sorter {
     const K* zero = std::lower_bound(sorted, sorted + n_, least);
     std::copy(zeros_.begin(), zeros_.end(), row + (zero - sorted));
     std::copy(nans_.begin(), nans_.end(), row + n_ - static_cast<std::int64_t>(nans_.size()));
+  }
+
+  /// Integers whose keys differ in one digit: equal ones need no moves, only their numbers.
+  void counted(T* row) {
+    if (!keys_) keys_ = room<K>(2 * n_);
+    keys(row, keys_.get());
+    std::int64_t counts[256] = {};
+    table().get<DigitFn>(SortKernel::digit, elem_of<K>())(keys_.get(), counts, n_, 0);
+    const K high = keys_[0] & static_cast<K>(~K{255});
+    K* to = keys_.get();
+    for (int d = 0; d < 256; ++d) to = std::fill_n(to, counts[d], static_cast<K>(high | d));
+    kernel<KeysFn>(SortKernel::values)(keys_.get(), row, n_, flip_);
   }
 
   /// Are a row's numbers and positions sorted as one word each, on the stack?
@@ -135,9 +150,10 @@ class Sorter {
         return place<ItemPlacesFn>(SortKernel::item_places)(both, out, n_);
       }
       if (n_ <= UINT32_MAX) {
+        const int used = used_digits(row);
         return places_of(row, out, items_, SortKernel::items, SortKernel::item_places,
                          {Elem::uint64, sizeof(T), 32,
-                          table().get<DigitCountsFn>(SortKernel::item_digits, elem_of<K>())});
+                          table().get<DigitCountsFn>(SortKernel::item_digits, elem_of<K>()), used});
       }
     }
     if (places_by_halves(row, out)) return;
@@ -160,6 +176,8 @@ class Sorter {
   /// Two digits take less than the partitions of short keys, which few processors compress in
   /// registers.
   static constexpr bool kFewDigits = sizeof(T) <= 2;
+  /// From so many integers on their extremes are asked for, whether one digit has them all.
+  static constexpr std::int64_t kCounted = 256;
   /// Below this many elements comparisons are faster than counting digits.
   static constexpr std::int64_t kShort = sizeof(T) == 8 ? 256 : 128;
 
@@ -172,9 +190,24 @@ class Sorter {
   static F place(SortKernel k) {
     return table().get<F>(k, Elem::uint64);
   }
-  static radix::Layout key_layout() {
+  radix::Layout key_layout(const T* row) const {
     return {elem_of<K>(), sizeof(K), 0,
-            table().get<DigitCountsFn>(SortKernel::digits, elem_of<K>())};
+            table().get<DigitCountsFn>(SortKernel::digits, elem_of<K>()), used_digits(row)};
+  }
+  /// Up to which digit the keys of a row differ, asked of the extremes: counting a digit that is
+  /// the same everywhere takes as long as moving by it, since each count waits for the one before.
+  int used_digits(const T* row) const {
+    if constexpr (sizeof(T) == 1 || std::is_floating_point_v<T>) {
+      return sizeof(T);
+    } else {
+      T ends[2] = {row[0], row[0]};
+      constexpr ReduceOp both[2] = {ReduceOp::min, ReduceOp::max};
+      for (int k = 0; k < 2; ++k)
+        kernels().reduce[static_cast<int>(both[k])][static_cast<int>(elem_of<T>())](n_, row,
+                                                                                    &ends[k]);
+      const auto differ = static_cast<K>(static_cast<K>(ends[0]) ^ static_cast<K>(ends[1]));
+      return std::max(1, (static_cast<int>(std::bit_width(differ)) + 7) / 8);
+    }
   }
   /// Is a row sorted by one thread?
   bool alone() const { return n_ < radix::kShared || runtime::Pool::shared().threads() == 1; }
@@ -196,17 +229,18 @@ class Sorter {
     const Item* sorted = items.get();
     bool done = false;
     if constexpr (std::is_integral_v<Item>)
-      done = !prefers_digits() && alone() && vector_sort(items.get(), n_, false);
+      done = layout.used > 1 && !prefers_digits() && alone() && vector_sort(items.get(), n_, false);
     if (!done) sorted = radix::sort(layout, items.get(), items.get() + n_, n_);
     const auto back = place<ItemPlacesFn>(take);
     shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, out + i, n); });
   }
 
-  /// Are a row's items, whose keys have 32 bits at most, sorted by digits? Vectors of fewer than 64
-  /// bytes have few of them, and no minimum of 64 bits.
+  /// Are a row's items, whose keys have 32 bits at most, sorted by digits? One digit takes less
+  /// time than any partition, two do from some hundred items on; of more, and of two in short rows,
+  /// vectors of fewer than 64 bytes have few items, and no minimum of 64 bits.
   bool prefers_digits() const {
-    constexpr std::int64_t kDigits = 4096;
-    return n_ >= kDigits && vector_kernels().shape.bytes < 64;
+    const std::int64_t least = kFewDigits ? 0 : 4096, always = sizeof(T) == 1 ? 0 : 512;
+    return (kFewDigits && n_ >= always) || (n_ >= least && vector_kernels().shape.bytes < 64);
   }
 
   /// Items that differ, in order; false (and nothing done) where the library that sorts long ones

@@ -59,7 +59,7 @@ struct Pair {
 Pair sum_of(const Expr& a, const Expr& b);
 Pair square_of(const Expr& a);
 
-/// sqrt(x*x + y*y) of float64 within one unit, infinite if either is.
+/// sqrt(x*x + y*y) of float64, infinite if either is.
 Expr magnitude(const Wide& z);
 
 }  // namespace weft::complex_ir

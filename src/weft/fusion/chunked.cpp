@@ -504,9 +504,13 @@ NDArray ChunkedMap::run_few(std::span<const NDArray* const> inputs) const {
   const std::int64_t n = first.size(), room = (n * impl_->widest + 63) / 64 * 64;
   const auto count = static_cast<std::int64_t>(impl_->constants.size()) + impl_->registers;
   const auto given = static_cast<std::int64_t>(inputs.size());
-  if (impl_->total || n < 1 || n > kChunk || (count + given) * room > kMemory || given > kMost ||
-      !impl_->last_is_result() || impl_->results[0] != impl_->outputs[0].elem)
+  if (impl_->total || n < 1 || n > kChunk || given > kMost || !impl_->last_is_result() ||
+      impl_->results[0] != impl_->outputs[0].elem)
     return {};
+  std::int64_t converted = 0;
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    converted += inputs[k]->elem() != impl_->inputs[k];
+  if ((count + converted) * room > kMemory) return {};
   for (const NDArray* x : inputs) {
     if (!(x->shape() == first.shape()) || !x->is_contiguous() || x->device() != first.device())
       return {};
@@ -517,7 +521,7 @@ NDArray ChunkedMap::run_few(std::span<const NDArray* const> inputs) const {
     const Elem from = inputs[k]->elem(), to = impl_->inputs[k];
     brought[k] = inputs[k]->host();
     if (from == to) continue;
-    char* const slot = memory + (count + static_cast<std::int64_t>(k)) * room;
+    char* const slot = memory + (count + --converted) * room;
     kernels().cast[static_cast<int>(from)][static_cast<int>(to)](n, brought[k], slot);
     brought[k] = slot;
   }

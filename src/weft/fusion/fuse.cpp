@@ -36,6 +36,16 @@ bool stays_eager(const Lazy& x, bool grid) {
   return !grid && (x->op == Op::remainder || x->op == Op::floor_divide || x->op == Op::nextafter);
 }
 
+/// Terms that are converted to the reduction's type alone (truth values of `any` and `all`, wider
+/// integers of sums): the eager reduction reads and converts the elements itself, a piece at a
+/// time, and those of truth values end at the first one that decides.
+bool converts_itself(const Lazy& x) {
+  const Lazy& terms = x->in[0];
+  const bool truth = info(x->reduction).rule == Rule::boolean;
+  return terms->kind == LazyKind::cast && !has_complex(terms) &&
+         (truth || (terms.elem() == x.elem() && arithmetic_elem(x.elem()) == x.elem()));
+}
+
 /// Whether kernels take the number as an argument: shapes make such numbers (a mean's count), and
 /// kernels of other shapes differ in nothing else. Zero and powers of two stay in the program,
 /// which computes with them for less.
@@ -149,19 +159,22 @@ int FusedPlan::Impl::materialise(const Lazy& x) {
       step.kind = StepKind::eager;
       for (const Lazy& i : x->in) step.in.push_back(materialise(i));
       break;
-    case LazyKind::reduce:
-      step.single = host && is_leaf(x->in[0]) && !has_complex(x);
-      step.root = x->in[0];
-      step.shape = x->in[0].shape();
+    case LazyKind::reduce: {
+      Lazy terms = x->in[0];
+      if (host && converts_itself(x) && is_leaf(terms->in[0])) terms = terms->in[0];
+      step.single = host && is_leaf(terms) && !has_complex(x);
+      step.root = terms;
+      step.shape = terms.shape();
       if (has_complex(x) || step.single) {
         step.kind = StepKind::eager;
-        step.in.push_back(materialise(x->in[0]));
-        step.leaves.push_back(x->in[0].node());
+        step.in.push_back(materialise(terms));
+        step.leaves.push_back(terms.node());
         break;
       }
       step.kind = StepKind::reduce;
       collect(step.root, step);
       break;
+    }
     default:
       step.single = host && !stays_eager(x, grid) && is_single(x);
       if (stays_eager(x, grid) || step.single) {
@@ -271,6 +284,19 @@ bool FusedPlan::Impl::is_brief(const Step& s) {
   return !s.brief.empty() && size <= kMost;
 }
 
+/// A short expression over the plan's own inputs runs by chunks where these are few elements: one
+/// array is made. Narrow floats are left out, which chunks round once.
+void FusedPlan::Impl::make_few() {
+  if (!host || contract || steps.size() != 1 || outputs.size() != 1) return;
+  const Step& s = steps[0];
+  if (s.kind != StepKind::map || s.brief.size() < 2 || output_slots[0] != s.out) return;
+  for (const LazyNode* leaf : s.leaves)
+    if (leaf->kind != LazyKind::input) return;
+  for (const Lazy& x : topological({s.root}))
+    if (arithmetic_elem(x.elem()) != x.elem() || is_complex(x.elem())) return;
+  if (auto made = ChunkedMap::make({s.root}, inputs, false)) few.emplace(std::move(*made));
+}
+
 FusedPlan::FusedPlan(std::vector<Lazy> outputs, bool contract, const Ref<Device>& device)
     : impl_(std::make_unique<Impl>()) {
   impl_->contract = contract;
@@ -289,6 +315,7 @@ FusedPlan::FusedPlan(std::vector<Lazy> outputs, bool contract, const Ref<Device>
   for (const Lazy& x : impl_->outputs) impl_->output_slots.push_back(impl_->materialise(x));
   if (impl_->grid || impl_->host)
     impl_->steps = join_rows(std::move(impl_->steps), impl_->output_slots, device);
+  impl_->make_few();
 }
 FusedPlan::~FusedPlan() = default;
 FusedPlan::FusedPlan(FusedPlan&&) noexcept = default;

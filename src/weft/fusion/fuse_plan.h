@@ -2,9 +2,11 @@
 #pragma once
 // What a FusedPlan holds: fuse.cpp makes its steps, fuse_run.cpp runs them.
 
+#include <optional>
 #include <set>
 #include <unordered_map>
 
+#include "weft/fusion/chunked.h"
 #include "weft/fusion/fuse.h"
 #include "weft/fusion/fuse_host.h"
 #include "weft/fusion/fuse_steps.h"
@@ -27,6 +29,7 @@ struct FusedPlan::Impl {
   std::unordered_map<const LazyNode*, double> sizes;
   std::set<const LazyNode*> cuts;  // values that are arrays of their own
   std::vector<std::string> sources;
+  std::optional<ChunkedMap> few;  // the one step, for a few elements
 
   // ---- steps
   bool fuses(const Lazy& x) const;
@@ -45,6 +48,7 @@ struct FusedPlan::Impl {
   /// Makes the part of x that reads most arrays, as far as a kernel can, an array of its own.
   void cut_widest(const Lazy& x);
   void collect(const Lazy& x, Step& step);
+  void make_few();
 
   // ---- running; `arrays`: null where the operand is a number
   static NDArray by_operations(const Lazy& x, const Ref<Device>& device,

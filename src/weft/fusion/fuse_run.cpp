@@ -352,6 +352,10 @@ NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, Operands arrays) {
 }
 
 NDArray FusedPlan::run_alone(std::span<const NDArray* const> inputs) {
+  if (impl_->few) {
+    const auto own = static_cast<std::size_t>(impl_->inputs);
+    if (NDArray out = impl_->few->run_few(inputs.first(own)); out.defined()) return out;
+  }
   const Step& s = impl_->steps[0];
   const NDArray* in[kMostOperands];
   std::size_t n = 0;

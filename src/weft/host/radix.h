@@ -22,6 +22,7 @@ struct Layout {
   int digits;         // of a key
   int first;          // bit of the lowest digit in an item's first word
   DigitCountsFn all;  // counts all digits
+  int used = digits;  // so many low ones differ; the others are not looked at
 };
 
 /// Sorts n items; `other` has room for as many. Returns where the result is. The result does not
@@ -38,11 +39,14 @@ Item* sort(const Layout& layout, Item* items, Item* other, std::int64_t n) {
   const I size = (n + blocks - 1) / blocks;
   auto part = [&](I b) { return std::clamp<I>(n - b * size, 0, size); };
   std::vector<I> counts(static_cast<std::size_t>(blocks * 256)), all;
-  if (blocks == 1) {  // all digits are counted in one pass
+  if (blocks == 1) {  // digits are counted in one pass, but for a few of them
     all.assign(static_cast<std::size_t>(layout.digits) * 256, 0);
-    layout.all(items, all.data(), n);
+    const bool few = layout.used * 2 <= layout.digits;
+    for (int d = 0; few && d < layout.used; ++d)
+      count(items, all.data() + d * 256, n, layout.first + 8 * d);
+    if (!few) layout.all(items, all.data(), n);
   }
-  for (int d = 0; d < layout.digits; ++d) {
+  for (int d = 0; d < layout.used; ++d) {
     const int bit = layout.first + 8 * d;
     if (blocks == 1) {
       std::copy_n(all.begin() + d * 256, 256, counts.begin());

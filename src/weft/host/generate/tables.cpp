@@ -119,21 +119,35 @@ ir::PrimFunc vectorized(const ir::PrimFunc& f) {
 
 struct Load {
   ir::Buffer buffer;
-  bool one;  // the same element for all
+  bool one;    // the same element for all
+  Var held{};  // it, read before the loop: compilers shift by a number known there for less
 };
+
+/// The loop with the elements that are the same for all read before it.
+Stmt with_held(const std::vector<Load>& loads, Stmt loop) {
+  for (const Load& l : loads)
+    if (l.one) loop = ir::let_stmt(l.held, ir::load(l.buffer, {number(0)}), loop);
+  return loop;
+}
+/// The loop with the first elements of a buffer read before it.
+Stmt with_held(const std::vector<Var>& vars, const ir::Buffer& from, Stmt loop) {
+  for (std::size_t k = vars.size(); k-- > 0;)
+    loop = ir::let_stmt(vars[k], ir::load(from, {number(static_cast<std::int64_t>(k))}), loop);
+  return loop;
+}
 
 Stmt pointwise(const std::vector<Load>& loads, const ir::Buffer& out, const Expr& at,
                const std::function<Expr(const std::vector<Expr>&)>& value) {
   std::vector<Var> vars;
   std::vector<Expr> in;
   for (std::size_t k = 0; k < loads.size(); ++k) {
-    vars.push_back(ir::make_var(cat("x", k), loads[k].buffer->dtype));
+    vars.push_back(loads[k].one ? loads[k].held
+                                : ir::make_var(cat("x", k), loads[k].buffer->dtype));
     in.push_back(vars.back());
   }
   Stmt body = ir::store(out, value(in), {at});
   for (std::size_t k = loads.size(); k-- > 0;) {
-    Expr element = ir::load(loads[k].buffer, {loads[k].one ? number(0) : at});
-    body = ir::let_stmt(vars[k], element, body);
+    if (!loads[k].one) body = ir::let_stmt(vars[k], ir::load(loads[k].buffer, {at}), body);
   }
   return body;
 }
@@ -144,17 +158,15 @@ ir::PrimFunc map_function(Op op, int arity, Elem e, Elem result, int layout) {
   std::vector<Load> loads;
   for (int k = 0; k < arity; ++k) {
     const bool one = layout == k + 1;
-    loads.push_back({p.buffer(cat("a", k), e, one ? number(1) : extent), one});
+    loads.push_back({p.buffer(cat("a", k), e, one ? number(1) : extent), one,
+                     one ? ir::make_var(cat("held", k), dtype_of(e)) : Var()});
   }
   ir::Buffer out = p.buffer("out", result, extent);
   auto value = [&](const std::vector<Expr>& in) {
     return no_branches(convert_value(value_of(op, in), result));
   };
-  Var i = ir::make_var("i");
-  Stmt body = point_block({i}, {extent}, [&](const std::vector<Expr>& v) {
-    return pointwise(loads, out, v[0], value);
-  });
-  return vectorized(p.finish(ir::make_for(i, number(0), extent, body)));
+  return p.finish(with_held(
+      loads, vectors("i", extent, [&](const Expr& i) { return pointwise(loads, out, i, value); })));
 }
 
 /// pow by a half is the square root but for -0 and minus infinity, and so are its neighbours.
@@ -168,24 +180,23 @@ Expr root_of(const Expr& x) {
 /// A row whose second operand is a known number; quotients read three constants instead of it.
 ir::PrimFunc known_function(Known way, Elem e) {
   Program p;
-  ir::Buffer x = p.buffer("a0", e), out;
-  std::vector<Expr> constants;
+  ir::Buffer x = p.buffer("a0", e), c, out;
+  std::vector<Var> constants;
   const bool limits = way == Known::at_least || way == Known::at_most;
-  if (limits) constants.push_back(ir::load(p.buffer("a1", e, number(1)), {number(0)}));
-  if (way == Known::quotient || way == Known::rest) {
-    // Those of 8 bits are words.
-    const bool narrow = elem_bytes(e) == 1;
-    ir::Buffer c =
-        narrow ? p.buffer("a1", dtypes::uint16, number(3)) : p.buffer("a1", e, number(3));
-    for (int k = 0; k < 3; ++k) constants.push_back(ir::load(c, {number(k)}));
+  if (limits || way == Known::quotient || way == Known::rest) {
+    // Those of quotients of 8 bits are words.
+    const DType type = !limits && elem_bytes(e) == 1 ? dtypes::uint16 : dtype_of(e);
+    const int count = limits ? 1 : 3;
+    c = p.buffer("a1", type, number(count));
+    for (int k = 0; k < count; ++k) constants.push_back(ir::make_var(cat("c", k), type));
   }
   out = p.buffer("out", e);
   auto value = [&](const Expr& v) -> Expr {
     switch (way) {
       case Known::cube: return v * v * v;
       case Known::root: return root_of(v);
-      case Known::at_least: return ir::select(ir::ge(constants[0], v), constants[0], v);
-      case Known::at_most: return ir::select(ir::le(constants[0], v), constants[0], v);
+      case Known::at_least: return ir::select(ir::ge(Expr(constants[0]), v), constants[0], v);
+      case Known::at_most: return ir::select(ir::le(Expr(constants[0]), v), constants[0], v);
       case Known::inverse_root: return ir::div(ir::make_const(1, v->dtype), root_of(v));
       default: break;
     }
@@ -193,14 +204,13 @@ ir::PrimFunc known_function(Known way, Elem e) {
         cat("weft_quotient_", v->dtype.is_int() ? "i" : "u", std::to_string(v->dtype.bits));
     Expr q = ir::call_typed(v->dtype, "call_extern",
                             {ir::make_string(name), v, constants[0], constants[1]});
-    return way == Known::quotient ? q : v - q * ir::cast(v->dtype, constants[2]);
+    return way == Known::quotient ? q : v - q * ir::cast(v->dtype, Expr(constants[2]));
   };
-  Var i = ir::make_var("i");
-  Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
-    return pointwise({{x, false}}, out, v[0],
-                     [&](const std::vector<Expr>& in) { return value(in[0]); });
-  });
-  return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
+  return p.finish(with_held(constants, c, vectors("i", p.n, [&](const Expr& i) {
+                              return pointwise(
+                                  {{x, false}}, out, i,
+                                  [&](const std::vector<Expr>& in) { return value(in[0]); });
+                            })));
 }
 
 /// A row of bfloat16, computed in float32 and rounded once.

@@ -356,23 +356,37 @@ WEFT_POWER(i8, int8_t, uint32_t) WEFT_POWER(i16, int16_t, uint32_t)
 WEFT_POWER(i32, int32_t, uint32_t) WEFT_POWER(i64, int64_t, uint64_t)
 WEFT_POWER(u8, uint8_t, uint32_t) WEFT_POWER(u16, uint16_t, uint32_t)
 WEFT_POWER(u32, uint32_t, uint32_t) WEFT_POWER(u64, uint64_t, uint64_t)
+#define WEFT_HIGH(bits, wide) \
+  WEFT_FUNCTION uint##bits##_t weft_high_##bits(uint##bits##_t x, uint##bits##_t y) { \
+    return (uint##bits##_t)(((wide)x * y) >> bits); \
+  }
 __extension__ typedef unsigned __int128 weft_u128;
-#define WEFT_QUOTIENT(bits, wide) \
+WEFT_HIGH(16, uint32_t) WEFT_HIGH(32, uint64_t)
+#if defined(__AVX512DQ__)  // four products of halves; in shorter vectors they take longer than one
+WEFT_FUNCTION uint64_t weft_high_64(uint64_t x, uint64_t y) {
+  uint64_t a = (uint32_t)x, b = x >> 32, c = (uint32_t)y, d = y >> 32;
+  uint64_t one = b * c + ((a * c) >> 32), other = a * d + (uint32_t)one;
+  return b * d + (one >> 32) + (other >> 32);
+}
+#else
+WEFT_HIGH(64, weft_u128)
+#endif
+#define WEFT_QUOTIENT(bits) \
   WEFT_FUNCTION int##bits##_t weft_quotient_i##bits(int##bits##_t x, int##bits##_t m, \
                                                     int##bits##_t l) { \
     uint##bits##_t sign = (uint##bits##_t)(x >> (bits - 1)); \
     uint##bits##_t size = (uint##bits##_t)((uint##bits##_t)x ^ sign); \
-    uint##bits##_t q = (uint##bits##_t)(((wide)size * (uint##bits##_t)m) >> bits); \
+    uint##bits##_t q = weft_high_##bits(size, (uint##bits##_t)m); \
     q = (uint##bits##_t)(q >> l); \
     return (int##bits##_t)(q ^ sign); \
   } \
   WEFT_FUNCTION uint##bits##_t weft_quotient_u##bits(uint##bits##_t x, uint##bits##_t m, \
                                                      uint##bits##_t l) { \
-    uint##bits##_t t = (uint##bits##_t)(((wide)x * m) >> bits); \
+    uint##bits##_t t = weft_high_##bits(x, m); \
     uint##bits##_t half = (uint##bits##_t)((uint##bits##_t)(x - t) >> 1); \
     return (uint##bits##_t)((uint##bits##_t)(t + half) >> l); \
   }
-WEFT_QUOTIENT(16, uint32_t) WEFT_QUOTIENT(32, uint64_t) WEFT_QUOTIENT(64, weft_u128)
+WEFT_QUOTIENT(16) WEFT_QUOTIENT(32) WEFT_QUOTIENT(64)
 WEFT_FUNCTION uint8_t weft_quotient_u8(uint8_t x, uint16_t m, uint16_t l) {
   (void)l;
   uint16_t wide = x;
@@ -394,7 +408,7 @@ const CSpelling& library_spelling() {
     s.kernel_prefix = "static int32_t ";
     s.restrict_word = "";
     s.types["bool"] = "uint8_t";
-    s.functions["fma"].first = "WEFT_FMA";
+    s.functions["fma"] = {"WEFT_FMA", "WEFT_FMA_DOUBLE"};
     s.functions["exp"].first = "weft_exp_float";
     s.functions["exp2"].first = "weft_exp2_float";
     s.functions["cosh"].first = "weft_cosh_float";

@@ -64,6 +64,29 @@ std::string FunctionEmitter::lane(DType t, const std::string& vector, int i) {
   return let(cat("extractelement ", value_type(t), " ", vector, ", i32 ", i));
 }
 
+/// A comparison of floats. Processors compare vectors of halves one by one, and of floats at once.
+std::string FunctionEmitter::compared(const char* how, DType t, const std::string& a,
+                                      const std::string& b) {
+  const bool half = t.bits == 16 && !t.is_bfloat();
+  const DType wide = half ? dtypes::float32.with_lanes(t.lanes) : t;
+  const std::string x = half ? cast(t, wide, a) : a, y = !half ? b : b == a ? x : cast(t, wide, b);
+  return let(cat("fcmp ", how, " ", value_type(wide), " ", x, ", ", y));
+}
+
+/// Elements of `a` where the condition holds, of `b` elsewhere; those of halves as words.
+std::string FunctionEmitter::chosen(DType condition, const std::string& c, DType t,
+                                    const std::string& a, const std::string& b) {
+  const bool half = t.is_float() && t.bits == 16 && !t.is_bfloat();
+  const std::string ty = value_type(t), word = with_lanes("i16", t.lanes), held = half ? word : ty;
+  auto bits = [&](const std::string& v) {
+    return half ? let(cat("bitcast ", ty, " ", v, " to ", word)) : v;
+  };
+  const std::string x = bits(a), y = bits(b);
+  const std::string out =
+      let(cat("select ", value_type(condition), " ", c, ", ", held, " ", x, ", ", held, " ", y));
+  return half ? let(cat("bitcast ", word, " ", out, " to ", ty)) : out;
+}
+
 /// Rounds float lanes to bfloat16 precision, to nearest even.
 std::string FunctionEmitter::round_bfloat(DType t, const std::string& value) {
   return from_memory(t, to_memory(t, value));
@@ -124,9 +147,8 @@ std::string FunctionEmitter::expr(const Expr& e) {
     }
     case ExprKind::select: {
       const auto* s = as<SelectNode>(e);
-      std::string c = expr(s->condition), a = expr(s->a), b = expr(s->b), t = value_type(e->dtype);
-      return let(cat("select ", value_type(s->condition->dtype), " ", c, ", ", t, " ", a, ", ", t,
-                     " ", b));
+      const std::string c = expr(s->condition), a = expr(s->a), b = expr(s->b);
+      return chosen(s->condition->dtype, c, e->dtype, a, b);
     }
     case ExprKind::call: return call(as<CallNode>(e));
     case ExprKind::load: return load(as<LoadNode>(e));
@@ -198,6 +220,15 @@ std::string FunctionEmitter::divided(const BinaryNode* e, const std::string& a,
   return let(cat("add ", ty, " ", r, ", ", add));
 }
 
+namespace {
+/// A float that is known, and no NaN.
+bool is_number(const Expr& e) {
+  const auto* imm =
+      as<FloatImmNode>(e->kind == ExprKind::broadcast ? as<BroadcastNode>(e)->value : e);
+  return imm && !std::isnan(imm->value);
+}
+}  // namespace
+
 std::string FunctionEmitter::binary(const BinaryNode* e) {
   DType t = e->a->dtype;
   std::string a = expr(e->a), b = expr(e->b), ty = value_type(t);
@@ -239,23 +270,30 @@ std::string FunctionEmitter::binary(const BinaryNode* e) {
     case ExprKind::floormod: return divided(e, a, b);
     case ExprKind::min:
     case ExprKind::max: {
-      bool is_min = e->kind == ExprKind::min;
-      std::string c = fp ? op(is_min ? "fcmp olt" : "fcmp ogt")
-                         : op(is_min ? (is_unsigned ? "icmp ult" : "icmp slt")
-                                     : (is_unsigned ? "icmp ugt" : "icmp sgt"));
-      std::string i1 = with_lanes("i1", t.lanes);
-      if (!fp) return let(cat("select ", i1, " ", c, ", ", ty, " ", a, ", ", ty, " ", b));
+      const bool is_min = e->kind == ExprKind::min;
+      const DType truth = dtypes::boolean.with_lanes(t.lanes);
+      // Beside a number that is no NaN, what is not ordered is the other one.
+      if (fp && (is_number(e->a) || is_number(e->b))) {
+        const std::string &limit = is_number(e->b) ? b : a, &x = is_number(e->b) ? a : b;
+        return chosen(truth, compared(is_min ? "ole" : "oge", t, limit, x), t, limit, x);
+      }
+      const std::string c = fp ? compared(is_min ? "olt" : "ogt", t, a, b)
+                               : op(is_min ? (is_unsigned ? "icmp ult" : "icmp slt")
+                                           : (is_unsigned ? "icmp ugt" : "icmp sgt"));
+      const std::string either = chosen(truth, c, t, a, b);
       // A NaN on either side is the result: b on unordered, then a if a is NaN.
-      std::string chosen = let(cat("select ", i1, " ", c, ", ", ty, " ", a, ", ", ty, " ", b));
-      std::string nan = let(cat("fcmp uno ", ty, " ", a, ", ", a));
-      return let(cat("select ", i1, " ", nan, ", ", ty, " ", a, ", ", ty, " ", chosen));
+      return fp ? chosen(truth, compared("uno", t, a, a), t, a, either) : either;
     }
-    case ExprKind::eq: return op(fp ? "fcmp oeq" : "icmp eq");
-    case ExprKind::ne: return op(fp ? "fcmp une" : "icmp ne");
-    case ExprKind::lt: return op(fp ? "fcmp olt" : is_unsigned ? "icmp ult" : "icmp slt");
-    case ExprKind::le: return op(fp ? "fcmp ole" : is_unsigned ? "icmp ule" : "icmp sle");
-    case ExprKind::gt: return op(fp ? "fcmp ogt" : is_unsigned ? "icmp ugt" : "icmp sgt");
-    case ExprKind::ge: return op(fp ? "fcmp oge" : is_unsigned ? "icmp uge" : "icmp sge");
+    case ExprKind::eq: return fp ? compared("oeq", t, a, b) : op("icmp eq");
+    case ExprKind::ne: return fp ? compared("une", t, a, b) : op("icmp ne");
+    case ExprKind::lt:
+      return fp ? compared("olt", t, a, b) : op(is_unsigned ? "icmp ult" : "icmp slt");
+    case ExprKind::le:
+      return fp ? compared("ole", t, a, b) : op(is_unsigned ? "icmp ule" : "icmp sle");
+    case ExprKind::gt:
+      return fp ? compared("ogt", t, a, b) : op(is_unsigned ? "icmp ugt" : "icmp sgt");
+    case ExprKind::ge:
+      return fp ? compared("oge", t, a, b) : op(is_unsigned ? "icmp uge" : "icmp sge");
     case ExprKind::and_: return op("and");
     case ExprKind::or_: return op("or");
     default: WEFT_CHECK(false, "no such binary kind");
@@ -299,7 +337,8 @@ std::string FunctionEmitter::cast(DType from, DType to, std::string value) {
   };
   auto conv = [&](const char* op) { return let(cat(op, " ", f, " ", value, " to ", t)); };
   if (to.is_bool())
-    return let(cat(from.is_float() ? "fcmp une " : "icmp ne ", f, " ", value, ", ", zero(from)));
+    return from.is_float() ? compared("une", from, value, zero(from))
+                           : let(cat("icmp ne ", f, " ", value, ", ", zero(from)));
   if (from.is_bool()) return to.is_float() ? conv("uitofp") : conv("zext");
   if (from.is_integral() && to.is_integral()) {
     if (from.bits == to.bits) return value;
@@ -622,13 +661,13 @@ std::string FunctionEmitter::call(const CallNode* e) {
     module_.declarations.insert(cat("declare ", ty, " @", name, "(", ty, ", i1)"));
     return let(cat("call ", ty, " @", name, "(", ty, " ", args[0], ", i1 false)"));
   }
-  if (op == "isnan") return let(cat("fcmp uno ", ty, " ", args[0], ", ", args[0]));
+  if (op == "isnan") return compared("uno", e->args[0]->dtype, args[0], args[0]);
   if (op == "isinf" || op == "isfinite") {
     std::string name = cat("llvm.fabs.", suffix(at));
     module_.declarations.insert(cat("declare ", ty, " @", name, "(", ty, ")"));
     std::string magnitude = let(cat("call ", ty, " @", name, "(", ty, " ", args[0], ")"));
     std::string infinity = splat(at, float_literal(at.element(), HUGE_VAL));
-    return let(cat("fcmp ", op == "isinf" ? "oeq " : "olt ", ty, " ", magnitude, ", ", infinity));
+    return compared(op == "isinf" ? "oeq" : "olt", at, magnitude, infinity);
   }
   if (op == "signbit") {
     DType bits{TypeCode::int_, static_cast<std::uint8_t>(at.is_bfloat() ? 32 : at.bits), at.lanes};

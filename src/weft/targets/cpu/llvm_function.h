@@ -68,6 +68,9 @@ class FunctionEmitter {
   std::string rounded_to_odd(DType from, const std::string& value);
   std::string divided(const ir::BinaryNode* e, const std::string& a, const std::string& b);
   std::string cast(DType from, DType to, std::string value);
+  std::string compared(const char* how, DType t, const std::string& a, const std::string& b);
+  std::string chosen(DType condition, const std::string& c, DType t, const std::string& a,
+                     const std::string& b);
   std::string call(const ir::CallNode* e);
   std::string load(const ir::LoadNode* e);
   std::string splat(DType t, const std::string& scalar);
