@@ -51,9 +51,9 @@ class Client:
         link.close()
         return out
 
-    def ask(self, program=GEMM, schedule="", target="ref", **values):
+    def ask(self, program=GEMM, schedule="", target="ref", page="", **values):
         body = {"program": program, "schedule": schedule, "target": target, "values": values}
-        headers = {"X-Weft-Token": self.here.token}
+        headers = {"X-Weft-Token": self.here.token, "X-Weft-Page": page}
         status, text, _ = self.raw("POST", "/answer", json.dumps(body), **headers)
         assert status == 200, text
         return json.loads(text)
@@ -210,15 +210,39 @@ def test_endless_and_greedy_schedules_are_ended():
     assert greedy.ask()["error"] == "", "the next one works"
 
 
+def begin(here, got, count, **request):
+    """A request that does not end, of which there are `count` then."""
+    thread = threading.Thread(
+        target=lambda: got.append(here.ask(schedule="while True: pass", **request))
+    )
+    thread.start()
+    while len(here.here.compiler._children) < count:
+        time.sleep(0.01)
+    return thread
+
+
 def test_a_newer_request_ends_the_older_one():
     here, got = short(seconds=100), []
-    first = threading.Thread(target=lambda: got.append(here.ask(schedule="while True: pass")))
-    first.start()
-    while here.here.compiler._child is None:
-        time.sleep(0.01)
+    first = begin(here, got, 1)
     assert here.ask()["error"] == ""
     first.join(60)
     assert got == [{"superseded": True}]
+
+
+def test_pages_do_not_end_each_other_s_requests():
+    """Two browsers: one page's program goes on to its limit while another page is answered."""
+    here, got = short(seconds=100), []
+    threads = [begin(here, got, n + 1, page=f"page {n}") for n in range(playground.PAGES - 1)]
+    assert here.ask(page="another")["error"] == "" and got == []
+    threads.append(begin(here, got, playground.PAGES, page="the last"))
+    assert here.ask(page="one more")["error"] == "", "the oldest makes room"
+    threads[0].join(60)
+    assert "error[playground.pages]" in got[0]["error"]
+    assert "because 4 other pages of this playground compile" in got[0]["error"]
+    here.here.compiler.stop()
+    for thread in threads:
+        thread.join(60)
+    assert len(got) == playground.PAGES
 
 
 def test_a_reader_that_goes_away_is_no_error(capfd):
