@@ -94,6 +94,7 @@ class Compiler:
         said, _ = child.communicate(json.dumps(request).encode())
         done.set()
         watcher.join()
+        self._end(child)  # what it started and left
         with self._lock:
             superseded = self._children.get(page) is not child
             if not superseded:
@@ -123,21 +124,22 @@ class Compiler:
             )
         if superseded:
             return {"superseded": True}
-        if child.returncode != 0:
+        try:
+            return json.loads(said)
+        except (ValueError, RecursionError):  # it crashed, or the schedule ended it
             raise error(
                 "value",
                 "playground.child",
                 f"the compiling process ended with status {child.returncode} and no answer",
                 help="run the same program with weft run to see why",
-            )
-        return json.loads(said)
+            ) from None
 
 
 def _checked(text):
     """The request, or a refusal that names the part that is wrong."""
     try:
         request = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         request = None
     wrong = "it is no JSON object" if not isinstance(request, dict) else ""
     for part in ("program", "schedule", "target"):
@@ -147,6 +149,16 @@ def _checked(text):
         values = request.get("values", {})
         if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
             wrong = '"values" does not map names to texts'
+    if not wrong:
+        texts = [
+            request["program"],
+            request["schedule"],
+            request["target"],
+            *values,
+            *values.values(),
+        ]
+        if any("\ud800" <= c <= "\udfff" for text in texts for c in text):
+            wrong = "it holds half of a character (a lone surrogate)"
     if wrong:
         raise error(
             "value",
