@@ -66,6 +66,7 @@ def like(shown, printed):
 
 # Pages that need more of a build than its core: targets, or the package's remote devices.
 NEEDS = {
+    "README.md": ["qpu", "wse"],
     "docs/index.md": ["qpu", "wse"],
     "docs/guide/torch.md": ["qpu"],
     "docs/guide/from-qpulib.md": ["qpu"],
