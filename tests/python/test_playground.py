@@ -134,6 +134,7 @@ def test_mistakes_are_shown_and_earlier_parts_stay(client):
     split = 'i, j, k = sch.get_loops(sch.get_block("C"))\nsch.split(i, [3, 5])'
     answer = client.ask(schedule="sch.get_block('C')\n" + split)
     assert "error[schedule.split" in answer["error"] and "help" in answer["error"]
+    assert "help: sch.split(i, [None, 5])" in answer["checks"][-1]["text"], answer["checks"]
     assert states(answer) == {"program": "ok", "schedule": "failed"} and answer["scheduled"]
     answer = client.ask(schedule="x = 1\nx.y")
     assert answer["error"].startswith("schedule, line 2: AttributeError")

@@ -112,7 +112,8 @@ def answer(request):
         out["stats"] = _run(module, program, target, request["values"], check)
     except weft.Error as refusal:
         out["error"] = str(refusal)
-        check(stage, "failed", refusal.message)
+        repair = f"; help: {refusal.help}" if refusal.help else ""  # the error's own is at its end
+        check(stage, "failed", refusal.message + repair)
     except (Exception, SystemExit, KeyboardInterrupt) as failure:  # noqa: BLE001: the reader's own Python
         if stage == "schedule":
             out["error"] = _own_line(failure)
