@@ -179,7 +179,7 @@ class NDArray:
     def squeeze(self, axis: _builtins.int | Sequence[_builtins.int] | None = None) -> NDArray:
         """Without axes of extent 1."""
     def take(self, indices: Any, axis: _builtins.int | None = None) -> NDArray:
-        """Entries at positions along an axis; of the elements in a row when axis is None."""
+        """Entries at positions along an axis; of the elements in a row when axis is None. mode: as weft.take."""
     def dot(self, other: Any) -> NDArray:
         """Products summed over the last axis and the other's last but one: of vectors, of matrices, of stacks in all pairs."""
     def argsort(self, *, axis: _builtins.int = -1, descending: _bool = False, stable: _bool = True) -> NDArray:
@@ -904,6 +904,10 @@ class NDArray:
         """self /= other; with rounding_mode as div. Returns self."""
     def true_divide_(self, other: Any, *, rounding_mode: Any = None) -> Any:
         """self /= other; with rounding_mode as div. Returns self."""
+    def add(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self + alpha * other."""
+    def sub(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self - alpha * other."""
     def div(self, other: Any, *, rounding_mode: Any = None) -> Any:
         """self / other; with rounding_mode "floor" or "trunc" the whole number below it or towards 0, of integers as integers."""
     def masked_fill(self, mask: Any, value: Any) -> Any:
@@ -1056,10 +1060,6 @@ class NDArray:
         """self > other, as an array of bool."""
     def ge(self, other: Any) -> Any:
         """self >= other, as an array of bool."""
-    def add(self, other: Any) -> Any:
-        """self + other."""
-    def sub(self, other: Any) -> Any:
-        """self - other."""
     def mul(self, other: Any) -> Any:
         """self * other."""
     def pow(self, other: Any) -> Any:
@@ -1072,8 +1072,8 @@ class NDArray:
         """self @ other."""
     def negative(self) -> Any:
         """-self."""
-    def subtract(self, other: Any) -> Any:
-        """self - other."""
+    def subtract(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self - alpha * other."""
     def multiply(self, other: Any) -> Any:
         """self * other."""
     def divide(self, other: Any, *, rounding_mode: Any = None) -> Any:
@@ -1124,8 +1124,8 @@ class NDArray:
         """The entry at a position along an axis, which goes."""
     def view_as(self, other: Any) -> Any:
         """In the shape of another."""
-    def diag_embed(self, offset: Any = 0) -> Any:
-        """Matrices with the last axis on a diagonal, zeros elsewhere."""
+    def diag_embed(self, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
+        """Matrices with the last axis on a diagonal, zeros elsewhere; dim1, dim2: where their rows and columns are in the result."""
     def rot90(self, k: Any = 1, dims: Any = ...) -> Any:
         """Turned by k right angles from the first axis towards the second."""
     def unflatten(self, dim: Any, sizes: Any) -> Any:
@@ -1148,7 +1148,7 @@ class NDArray:
         """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
         between these positions, as in NumPy.
         """
-    def swapdims(self, a: Any, b: Any) -> Any:
+    def swapdims(self, axis0: Any, axis1: Any) -> Any:
         """Two axes exchanged."""
     def tile(self, *sizes: Any) -> Any:
         """The whole tensor several times along each axis, as in PyTorch; weft.tile."""
@@ -1156,7 +1156,7 @@ class NDArray:
         """Entries at positions along an axis."""
     def gather(self, dim: Any, index: Any) -> Any:
         """The element at index[..., i, ...] along an axis for each position of index, which may be shorter along the others."""
-    def topk(self, k: Any, dim: Any = -1, largest: Any = True) -> Any:
+    def topk(self, k: Any, dim: Any = -1, largest: Any = True, sorted: Any = True) -> Any:
         """(values, positions) of the k largest or smallest along an axis, in order."""
     def masked_select(self, mask: Any) -> Any:
         """The elements where the mask is true, in a row."""
@@ -1170,8 +1170,8 @@ class NDArray:
         """With entries of source, times alpha, added at positions along an axis."""
     def take_along_dim(self, index: Any, dim: Any = None) -> Any:
         """gather; of the elements in a row when dim is None."""
-    def repeat_interleave(self, repeats: Any, dim: Any = None) -> Any:
-        """Each entry several times: weft.repeat."""
+    def repeat_interleave(self, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
+        """Each entry several times: weft.repeat. Without `repeats` the positions, each as often as the entry there says."""
     def argwhere(self) -> Any:
         """Positions of the elements that are not zero, one in each row."""
     def bincount(self, weights: Any = None, minlength: Any = 0) -> Any:
@@ -1186,23 +1186,23 @@ class NDArray:
         """weft.tril of the tensor."""
     def triu(self, *args: Any, **kwargs: Any) -> Any:
         """weft.triu of the tensor."""
-    def amax(self, dim: Any = None, keepdim: Any = False) -> Any:
-        """The largest, over axes."""
-    def amin(self, dim: Any = None, keepdim: Any = False) -> Any:
-        """The smallest, over axes."""
+    def amax(self, dim: Any = None, keepdim: Any = False, *, where: Any = None, initial: Any = None) -> Any:
+        """The largest, over axes; where= and initial= as weft.max."""
+    def amin(self, dim: Any = None, keepdim: Any = False, *, where: Any = None, initial: Any = None) -> Any:
+        """The smallest, over axes; where= and initial= as weft.min."""
     def allclose(self, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
         """Is every difference at most atol + rtol * |other|?"""
     def logcumsumexp(self, dim: Any) -> Any:
         """Logarithms of running sums of exponentials along an axis, without overflow or underflow."""
-    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
-        """The sum of what is no NaN."""
-    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
-        """The mean of what is no NaN."""
-    def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None) -> Any:
+    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
+        """The sum of what is no NaN, where `where` holds."""
+    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+        """The mean of what is no NaN, where `where` holds."""
+    def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None, weights: Any = None) -> Any:
         """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
     def aminmax(self, dim: Any = None, keepdim: Any = False) -> Any:
         """(smallest, largest)."""
-    def cross(self, other: Any, dim: Any = -1) -> Any:
+    def cross(self, other: Any, dim: Any = -1, *, axisa: Any = None, axisb: Any = None, axisc: Any = None) -> Any:
         """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
     def kron(self, other: Any) -> Any:
         """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
@@ -1354,9 +1354,9 @@ class Tensor:
     def any(self, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _bool = False) -> NDArray:
         """weft.any, as an array of bool."""
     def add(self, other: Any) -> Tensor:
-        """self + other."""
+        """self + alpha * other."""
     def sub(self, other: Any) -> Tensor:
-        """self - other."""
+        """self - alpha * other."""
     def mul(self, other: Any) -> Tensor:
         """self * other."""
     def div(self, other: Any) -> Tensor:
@@ -1404,9 +1404,9 @@ class Tensor:
     def mv(self, vector: Any) -> Tensor:
         """The product of a matrix and a vector."""
     def amax(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _bool = False) -> Tensor:
-        """The largest, over axes."""
+        """The largest, over axes; where= and initial= as weft.max."""
     def amin(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _bool = False) -> Tensor:
-        """The smallest, over axes."""
+        """The smallest, over axes; where= and initial= as weft.min."""
     def allclose(self, other: Any, rtol: _builtins.float = 1e-05, atol: _builtins.float = 1e-08) -> _bool:
         """Is every difference at most atol + rtol * |other|?"""
     def new_zeros(self, *size: _builtins.int | Sequence[_builtins.int], dtype: _DType | None = None, device: _Device | None = None) -> Tensor:
@@ -1739,8 +1739,8 @@ class Tensor:
         """-self."""
     def negative(self) -> Any:
         """-self."""
-    def subtract(self, other: Any) -> Any:
-        """self - other."""
+    def subtract(self, other: Any, *, alpha: Any = 1) -> Any:
+        """self - alpha * other."""
     def multiply(self, other: Any) -> Any:
         """self * other."""
     def divide(self, other: Any, *, rounding_mode: Any = None) -> Any:
@@ -1773,15 +1773,15 @@ class Tensor:
         """The diagonals of the matrices in two axes, as the last axis."""
     def diag(self, diagonal: Any = 0) -> Any:
         """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
-    def diag_embed(self, offset: Any = 0) -> Any:
-        """Matrices with the last axis on a diagonal, zeros elsewhere."""
+    def diag_embed(self, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
+        """Matrices with the last axis on a diagonal, zeros elsewhere; dim1, dim2: where their rows and columns are in the result."""
     def rot90(self, k: Any = 1, dims: Any = ...) -> Any:
         """Turned by k right angles from the first axis towards the second."""
     def fliplr(self) -> Any:
         """The second axis reversed."""
     def flipud(self) -> Any:
         """The first axis reversed."""
-    def swapaxes(self, a: Any, b: Any) -> Any:
+    def swapaxes(self, axis0: Any, axis1: Any) -> Any:
         """Two axes exchanged."""
     def ravel(self) -> Any:
         """The elements in a row."""
@@ -1797,7 +1797,7 @@ class Tensor:
         """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
         between these positions, as in NumPy.
         """
-    def swapdims(self, a: Any, b: Any) -> Any:
+    def swapdims(self, axis0: Any, axis1: Any) -> Any:
         """Two axes exchanged."""
     def tile(self, *sizes: Any) -> Any:
         """The whole tensor several times along each axis, as in PyTorch; weft.tile."""
@@ -1815,8 +1815,8 @@ class Tensor:
         """Elements at positions in the row of all elements."""
     def take_along_dim(self, index: Any, dim: Any = None) -> Any:
         """gather; of the elements in a row when dim is None."""
-    def repeat_interleave(self, repeats: Any, dim: Any = None) -> Any:
-        """Each entry several times: weft.repeat."""
+    def repeat_interleave(self, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
+        """Each entry several times: weft.repeat. Without `repeats` the positions, each as often as the entry there says."""
     def argwhere(self) -> Any:
         """Positions of the elements that are not zero, one in each row."""
     def bincount(self, weights: Any = None, minlength: Any = 0) -> Any:
@@ -1831,19 +1831,19 @@ class Tensor:
         """Running products along an axis; of all elements in a row without one, as in NumPy."""
     def logcumsumexp(self, dim: Any) -> Any:
         """Logarithms of running sums of exponentials along an axis, without overflow or underflow."""
-    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
-        """The sum of what is no NaN."""
-    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
-        """The mean of what is no NaN."""
+    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
+        """The sum of what is no NaN, where `where` holds."""
+    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+        """The mean of what is no NaN, where `where` holds."""
     def median(self, dim: Any = None, keepdim: Any = False) -> Any:
         """The lower of the two middle elements; along an axis (value, position), as in PyTorch."""
-    def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None) -> Any:
+    def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None, weights: Any = None) -> Any:
         """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
     def aminmax(self, dim: Any = None, keepdim: Any = False) -> Any:
         """(smallest, largest)."""
     def trace(self, offset: Any = 0) -> Any:
         """The sum of a matrix's diagonal, or of the one beside it by `offset`."""
-    def cross(self, other: Any, dim: Any = -1) -> Any:
+    def cross(self, other: Any, dim: Any = -1, *, axisa: Any = None, axisb: Any = None, axisc: Any = None) -> Any:
         """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
     def kron(self, other: Any) -> Any:
         """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
@@ -3170,7 +3170,7 @@ def empty(shape: int | Sequence[int], *more: Any, dtype: _DType | None = None, d
     """An array with unset elements."""
 def empty_like(x: NDArray, /, *, dtype: _DType | None = None, device: _Device | None = None, shape: int | Sequence[int] | None = None) -> NDArray:
     """As empty, shape, type and device taken from x."""
-def eye(n_rows: Any, n_cols: Any = None, /, *, k: int = 0, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
+def eye(n_rows: Any, n_cols: Any = None, k: int = 0, *, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """Ones on diagonal k, zeros elsewhere."""
 def from_dlpack(x: Any, /, *, device: _Device | None = None, copy: _bool | None = None) -> NDArray:
     """An array over the memory of any DLPack exporter."""
@@ -3178,8 +3178,8 @@ def full(shape: int | Sequence[int], fill_value: _Number | NDArray, *, dtype: _D
     """An array with the same number everywhere."""
 def full_like(x: NDArray, /, fill_value: _Number | NDArray, *, dtype: _DType | None = None, device: _Device | None = None, shape: int | Sequence[int] | None = None) -> NDArray:
     """As full, shape, type and device taken from x."""
-def linspace(start: _Number, stop: _Number, /, num: int, *, dtype: _DType | None = None, device: _Device | None = None, endpoint: _bool = True, retstep: Any = False) -> NDArray:
-    """num evenly spaced numbers over an interval; of arrays between their elements, along a new first axis."""
+def linspace(start: _Number, stop: _Number, /, num: int, *, dtype: _DType | None = None, device: _Device | None = None, endpoint: _bool = True, retstep: Any = False, axis: int | Sequence[int] | None = 0) -> NDArray:
+    """num evenly spaced numbers over an interval; of arrays between their elements, along a new axis."""
 def ones(shape: int | Sequence[int], *more: Any, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """An array of ones."""
 def ones_like(x: NDArray, /, *, dtype: _DType | None = None, device: _Device | None = None, shape: int | Sequence[int] | None = None) -> NDArray:
@@ -3209,7 +3209,7 @@ def argmin(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdim
     """Position of the smallest element; the first of equals."""
 def argsort(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1, descending: _bool = False, stable: _bool = True, kind: _DType | str | tuple[_DType | str, ...] | None = None) -> NDArray:
     """Positions that would sort the array; NaN last. Every sort is stable, whatever NumPy's `kind`."""
-def isin(x1: _ArrayLike, x2: _ArrayLike, /, *, invert: _bool = False) -> NDArray:
+def isin(x1: _ArrayLike, x2: _ArrayLike, /, assume_unique: Any = False, invert: _bool = False) -> NDArray:
     """Which elements of x1 occur in x2? One of them may be a number; it is compared as `==` does it."""
 def nonzero(x: _ArrayLike, /) -> tuple[NDArray, ...]:
     """Positions of the elements that are not zero, one array for each axis."""
@@ -3229,13 +3229,13 @@ def scatter(x: _ArrayLike, indices: _ArrayLike | tuple[_ArrayLike, ...], values:
 def scatter(x: _ArrayLike, indices: _ArrayLike | tuple[_ArrayLike, ...], values: _ArrayLike, /, *, accumulate: _bool = False) -> NDArray:
     """A copy of x with values at x[indices], or added to it when `accumulate`."""
 @overload
-def topk(x: Tensor, k: int, /, *, axis: int | Sequence[int] | None = -1, largest: _bool = True) -> topk_result[Tensor]:
-    """The k largest (smallest) elements along an axis in order, and their positions."""
+def topk(x: Tensor, k: int, /, *, axis: int | Sequence[int] | None = -1, largest: _bool = True, sorted: Any = True) -> topk_result[Tensor]:
+    """The k largest (smallest) elements along an axis in order, and their positions; sorted=False leaves the order open, and it is the same here."""
 @overload
-def topk(x: _ArrayLike, k: int, /, *, axis: int | Sequence[int] | None = -1, largest: _bool = True) -> topk_result[NDArray]:
-    """The k largest (smallest) elements along an axis in order, and their positions."""
+def topk(x: _ArrayLike, k: int, /, *, axis: int | Sequence[int] | None = -1, largest: _bool = True, sorted: Any = True) -> topk_result[NDArray]:
+    """The k largest (smallest) elements along an axis in order, and their positions; sorted=False leaves the order open, and it is the same here."""
 def searchsorted(x1: _ArrayLike, x2: _ArrayLike, /, *, side: str = 'left', sorter: NDArray | None = None) -> NDArray:
-    """Where the elements of x2 would go in the sorted x1."""
+    """Where the elements of x2 would go in the sorted x1; of x1 with several axes each row of x2 in the row of x1 beside it."""
 @overload
 def sort(x: Tensor, /, *, axis: int | Sequence[int] | None = -1, descending: _bool = False, stable: _bool = True, kind: _DType | str | tuple[_DType | str, ...] | None = None) -> Tensor:
     """A sorted copy; NaN last. Every sort is stable: `kind` is NumPy's choice of a method, which changes nothing."""
@@ -3243,10 +3243,10 @@ def sort(x: Tensor, /, *, axis: int | Sequence[int] | None = -1, descending: _bo
 def sort(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1, descending: _bool = False, stable: _bool = True, kind: _DType | str | tuple[_DType | str, ...] | None = None) -> NDArray:
     """A sorted copy; NaN last. Every sort is stable: `kind` is NumPy's choice of a method, which changes nothing."""
 @overload
-def take(x: Tensor, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Tensor:
+def take(x: Tensor, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, mode: str = 'raise') -> Tensor:
     """Entries at positions along an axis; of the elements in a row when axis is None."""
 @overload
-def take(x: _ArrayLike, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> NDArray:
+def take(x: _ArrayLike, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, mode: str = 'raise') -> NDArray:
     """Entries at positions along an axis; of the elements in a row when axis is None."""
 @overload
 def take_along_axis(x: Tensor, indices: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1) -> Tensor:
@@ -3321,12 +3321,6 @@ def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence
 def moveaxis(x: _ArrayLike, source: int | Sequence[int], destination: int | Sequence[int], /) -> NDArray:
     """A view with some axes moved."""
 @overload
-def pad(x: Tensor, widths: Sequence[tuple[int, int]], /, mode: str = 'constant', *, value: _Number = 0, constant_values: Any = 0) -> Tensor:
-    """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all."""
-@overload
-def pad(x: _ArrayLike, widths: Sequence[tuple[int, int]], /, mode: str = 'constant', *, value: _Number = 0, constant_values: Any = 0) -> NDArray:
-    """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all."""
-@overload
 def permute_dims(x: Tensor, /, axes: int | Sequence[int] | None) -> Tensor:
     """A view with the axes in another order."""
 @overload
@@ -3380,6 +3374,12 @@ def unstack(x: Tensor, /, *, axis: int | Sequence[int] | None = 0) -> tuple[Tens
 @overload
 def unstack(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = 0) -> tuple[NDArray, ...]:
     """The slices along an axis, as a tuple; of an array views."""
+@overload
+def pad(x: Tensor, widths: Sequence[tuple[int, int]], /, mode: str = 'constant', *, value: _Number = 0, constant_values: Any = 0, end_values: Any = 0, stat_length: Any = None, reflect_type: Any = 'even') -> Tensor:
+    """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all."""
+@overload
+def pad(x: _ArrayLike, widths: Sequence[tuple[int, int]], /, mode: str = 'constant', *, value: _Number = 0, constant_values: Any = 0, end_values: Any = 0, stat_length: Any = None, reflect_type: Any = 'even') -> NDArray:
+    """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all."""
 def einsum(spec: str, *operands: _ArrayLike | Tensor, optimize: Any = False) -> Any:
     """Sum of products by letters: "ij,jk->ik"; "..." broadcasts. NumPy's other form is understood, einsum(a, [0, 1], b, [1, 2], [0, 2])."""
 @overload
@@ -3389,11 +3389,11 @@ def layer_norm(x: Tensor, scale: _ArrayLike | Tensor | None, shift: _ArrayLike |
 def layer_norm(x: _ArrayLike, scale: _ArrayLike | Tensor | None, shift: _ArrayLike | Tensor | None, /, *, eps: float = 1e-05) -> NDArray:
     """(x - mean) / sqrt(variance + eps) * scale + shift over the last axis; scale and shift hold one row."""
 @overload
-def log_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
-    """x - log(sum(exp(x))) along an axis, without overflow. Real floats."""
+def log_softmax(x: Tensor, /, *, axis: int = -1, dtype: _DType | None = None) -> Tensor:
+    """x - log(sum(exp(x))) along an axis, without overflow, computed in `dtype`. Real floats."""
 @overload
-def log_softmax(x: _ArrayLike, /, *, axis: int = -1) -> NDArray:
-    """x - log(sum(exp(x))) along an axis, without overflow. Real floats."""
+def log_softmax(x: _ArrayLike, /, *, axis: int = -1, dtype: _DType | None = None) -> NDArray:
+    """x - log(sum(exp(x))) along an axis, without overflow, computed in `dtype`. Real floats."""
 @overload
 def logsumexp(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> Tensor:
     """log(sum(exp(x))) along axes, without overflow. Real floats."""
@@ -3410,11 +3410,11 @@ def matmul(x1: _ArrayLike, x2: Tensor, /) -> Tensor:
 def matmul(x1: _ArrayLike, x2: _ArrayLike, /) -> NDArray:
     """Matrix product over the last two axes; the others broadcast."""
 @overload
-def softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
-    """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
+def softmax(x: Tensor, /, *, axis: int = -1, dtype: _DType | None = None) -> Tensor:
+    """exp(x) / sum(exp(x)) along an axis, without overflow, computed in `dtype`. Real floats."""
 @overload
-def softmax(x: _ArrayLike, /, *, axis: int = -1) -> NDArray:
-    """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
+def softmax(x: _ArrayLike, /, *, axis: int = -1, dtype: _DType | None = None) -> NDArray:
+    """exp(x) / sum(exp(x)) along an axis, without overflow, computed in `dtype`. Real floats."""
 @overload
 def tensordot(x1: Tensor, x2: Tensor | _ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sum of products over several axes."""
@@ -3448,10 +3448,10 @@ def cumulative_sum(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dty
 def cumulative_sum(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, include_initial: _bool = False) -> NDArray:
     """Running sum."""
 @overload
-def diff(x: Tensor, /, *, axis: int | Sequence[int] | None = -1, n: int = 1, prepend: NDArray | None = None, append: NDArray | None = None) -> Tensor:
+def diff(x: Tensor, /, n: int = 1, axis: int | Sequence[int] | None = -1, prepend: NDArray | None = None, append: NDArray | None = None) -> Tensor:
     """Differences of neighbours, n times."""
 @overload
-def diff(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = -1, n: int = 1, prepend: NDArray | None = None, append: NDArray | None = None) -> NDArray:
+def diff(x: _ArrayLike, /, n: int = 1, axis: int | Sequence[int] | None = -1, prepend: NDArray | None = None, append: NDArray | None = None) -> NDArray:
     """Differences of neighbours, n times."""
 @overload
 def max(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> Tensor:
@@ -3460,11 +3460,11 @@ def max(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _boo
 def max(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> NDArray:
     """Largest element; NaN if there is one."""
 @overload
-def mean(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None) -> Tensor:
-    """Arithmetic mean."""
+def mean(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, dtype: _DType | None = None) -> Tensor:
+    """Arithmetic mean, computed in `dtype`."""
 @overload
-def mean(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None) -> NDArray:
-    """Arithmetic mean."""
+def mean(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, dtype: _DType | None = None) -> NDArray:
+    """Arithmetic mean, computed in `dtype`."""
 @overload
 def min(x: Tensor, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> Tensor:
     """Smallest element; NaN if there is one."""
@@ -3478,11 +3478,11 @@ def prod(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dtype: _DType
 def prod(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> NDArray:
     """Product of elements."""
 @overload
-def std(x: Tensor, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None) -> Tensor:
-    """Standard deviation."""
+def std(x: Tensor, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None, dtype: _DType | None = None, mean: float | None = None) -> Tensor:
+    """Standard deviation; dtype and mean as in var."""
 @overload
-def std(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None) -> NDArray:
-    """Standard deviation."""
+def std(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None, dtype: _DType | None = None, mean: float | None = None) -> NDArray:
+    """Standard deviation; dtype and mean as in var."""
 @overload
 def sum(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> Tensor:
     """Sum of elements."""
@@ -3490,11 +3490,11 @@ def sum(x: Tensor, /, *, axis: int | Sequence[int] | None = None, dtype: _DType 
 def sum(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, dtype: _DType | None = None, keepdims: _bool = False, where: Any = None, initial: Any = None) -> NDArray:
     """Sum of elements."""
 @overload
-def var(x: Tensor, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None) -> Tensor:
-    """Variance, over n - correction."""
+def var(x: Tensor, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None, dtype: _DType | None = None, mean: float | None = None) -> Tensor:
+    """Variance, over n - correction, computed in `dtype`; about `mean`, which has the summed axes with extent 1, where it is given."""
 @overload
-def var(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None) -> NDArray:
-    """Variance, over n - correction."""
+def var(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, correction: float = 0.0, keepdims: _bool = False, where: Any = None, dtype: _DType | None = None, mean: float | None = None) -> NDArray:
+    """Variance, over n - correction, computed in `dtype`; about `mean`, which has the summed axes with extent 1, where it is given."""
 @overload
 def astype(x: Tensor, dtype: _DType | None, /, *, copy: _bool | None = True, device: _Device | None = None) -> Tensor:
     """The elements converted to another type."""
@@ -3525,10 +3525,10 @@ def addr(input: Tensor | _ArrayLike, a: Any, b: Any, *, beta: Any = 1, alpha: An
     """beta * self + alpha * the products of all pairs of two vectors."""
 def allclose(input: Tensor | _ArrayLike, other: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: Any = False) -> Any:
     """Is every difference at most atol + rtol * |other|?"""
-def amax(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False) -> Any:
-    """The largest, over axes."""
-def amin(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False) -> Any:
-    """The smallest, over axes."""
+def amax(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, where: Any = None, initial: Any = None) -> Any:
+    """The largest, over axes; where= and initial= as weft.max."""
+def amin(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, where: Any = None, initial: Any = None) -> Any:
+    """The smallest, over axes; where= and initial= as weft.min."""
 def aminmax(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False) -> Any:
     """(smallest, largest)."""
 def argwhere(input: Tensor | _ArrayLike) -> Any:
@@ -3551,7 +3551,7 @@ def clamp_min(input: Tensor | _ArrayLike, min: Any) -> Any:
     """Every element at least min."""
 def clone(input: Tensor | _ArrayLike) -> Any:
     """A copy that stays linked."""
-def cross(input: Tensor | _ArrayLike, other: Any, dim: Any = -1) -> Any:
+def cross(input: Tensor | _ArrayLike, other: Any, dim: Any = -1, *, axisa: Any = None, axisb: Any = None, axisc: Any = None) -> Any:
     """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
 def cumprod(input: Tensor | _ArrayLike, dim: Any = None, dtype: Any = None) -> Any:
     """Running products along an axis; of all elements in a row without one, as in NumPy."""
@@ -3561,8 +3561,8 @@ def deg2rad(input: Tensor | _ArrayLike) -> Any:
     """Degrees as radians."""
 def diag(input: Tensor | _ArrayLike, diagonal: Any = 0) -> Any:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
-def diag_embed(input: Tensor | _ArrayLike, offset: Any = 0) -> Any:
-    """Matrices with the last axis on a diagonal, zeros elsewhere."""
+def diag_embed(input: Tensor | _ArrayLike, offset: Any = 0, dim1: Any = -2, dim2: Any = -1) -> Any:
+    """Matrices with the last axis on a diagonal, zeros elsewhere; dim1, dim2: where their rows and columns are in the result."""
 def diagonal(input: Tensor | _ArrayLike, offset: Any = 0, dim1: Any = 0, dim2: Any = 1) -> Any:
     """The diagonals of the matrices in two axes, as the last axis."""
 def dist(input: Tensor | _ArrayLike, other: Any, p: Any = 2) -> Any:
@@ -3637,10 +3637,10 @@ def mv(input: Tensor | _ArrayLike, vector: Any) -> Any:
     """The product of a matrix and a vector."""
 def nan_to_num(input: Tensor | _ArrayLike, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """NaN and infinities as numbers: the type's largest unless given."""
-def nanmean(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
-    """The mean of what is no NaN."""
-def nansum(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None) -> Any:
-    """The sum of what is no NaN."""
+def nanmean(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+    """The mean of what is no NaN, where `where` holds."""
+def nansum(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
+    """The sum of what is no NaN, where `where` holds."""
 def narrow(input: Tensor | _ArrayLike, dim: Any, start: Any, length: Any) -> Any:
     """Entries start to start + length - 1 along an axis."""
 def ne(input: Tensor | _ArrayLike, other: Any) -> Any:
@@ -3655,14 +3655,14 @@ def outer(input: Tensor | _ArrayLike, other: Any) -> Any:
     """The products of all pairs of two vectors."""
 def permute(input: Tensor | _ArrayLike, *args: Any) -> Any:
     """As the method Tensor.permute; of an array, an array."""
-def quantile(input: Tensor | _ArrayLike, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None) -> Any:
+def quantile(input: Tensor | _ArrayLike, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None, weights: Any = None) -> Any:
     """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
 def rad2deg(input: Tensor | _ArrayLike) -> Any:
     """Radians as degrees."""
 def ravel(input: Tensor | _ArrayLike) -> Any:
     """The elements in a row."""
-def repeat_interleave(input: Tensor | _ArrayLike, repeats: Any, dim: Any = None) -> Any:
-    """Each entry several times: weft.repeat."""
+def repeat_interleave(input: Tensor | _ArrayLike, repeats: Any = None, dim: Any = None, *, output_size: Any = None) -> Any:
+    """Each entry several times: weft.repeat. Without `repeats` the positions, each as often as the entry there says."""
 def rot90(input: Tensor | _ArrayLike, k: Any = 1, dims: Any = ...) -> Any:
     """Turned by k right angles from the first axis towards the second."""
 def scatter_add(input: Tensor | _ArrayLike, dim: Any, index: Any, src: Any) -> Any:
@@ -3677,11 +3677,11 @@ def split_with_sizes(input: Tensor | _ArrayLike, split_size_or_sections: Any, di
     """Parts along an axis: of one size (the last may be smaller), of the sizes in a list, which must add up, or, of an array,
             between these positions, as in NumPy.
     """
-def sub(input: Tensor | _ArrayLike, other: Any) -> Any:
-    """self - other."""
-def swapaxes(input: Tensor | _ArrayLike, a: Any, b: Any) -> Any:
+def sub(input: Tensor | _ArrayLike, other: Any, *, alpha: Any = 1) -> Any:
+    """self - alpha * other."""
+def swapaxes(input: Tensor | _ArrayLike, axis0: Any, axis1: Any) -> Any:
     """Two axes exchanged."""
-def swapdims(input: Tensor | _ArrayLike, a: Any, b: Any) -> Any:
+def swapdims(input: Tensor | _ArrayLike, axis0: Any, axis1: Any) -> Any:
     """Two axes exchanged."""
 def t(input: Tensor | _ArrayLike) -> Any:
     """The transpose of a matrix; vectors and scalars as they are. Raises ShapeError above two dimensions."""
@@ -3779,8 +3779,8 @@ def diagflat(x: Any, k: Any = 0) -> Any:
     """A matrix with the elements in a row on its k-th diagonal, zeros elsewhere."""
 def fill_diagonal(x: Any, number: Any) -> Any:
     """Writes a number, or the elements of a vector, on the diagonal of a matrix; x itself changes."""
-def indices(dimensions: Any, dtype: Any = None, device: Any = None) -> Any:
-    """The positions along each axis of every element of a grid: (axes, *dimensions)."""
+def indices(dimensions: Any, dtype: Any = None, device: Any = None, *, sparse: Any = False) -> Any:
+    """The positions along each axis of every element of a grid: (axes, *dimensions); sparse=True: an array for each axis, of extent 1 along the others."""
 def ix_(*sequences: Any) -> Any:
     """Index arrays that pick the grid of the positions (or masks) given for each axis."""
 def lexsort(keys: Any, axis: Any = -1) -> Any:
@@ -3789,8 +3789,8 @@ def partition(x: Any, kth: Any, axis: Any = -1) -> Any:
     """A copy in which the entries at kth (one place or several) along an axis stand as in order, smaller ones before them."""
 def put_along_axis(x: Any, index: Any, values: Any, axis: Any) -> Any:
     """Writes values at positions along an axis, one for each entry of index; x itself changes."""
-def ravel_multi_index(multi_index: Any, dims: Any) -> Any:
-    """The positions in the row of all elements of positions along each axis. Raises ArgumentError beyond them."""
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = 'raise', order: Any = 'C') -> Any:
+    """The positions in the row of all elements of positions along each axis."""
 def rollaxis(x: Any, axis: Any, start: Any = 0) -> Any:
     """The axis moved before the axis at `start`."""
 def tri(n: Any, m: Any = None, k: Any = 0, dtype: Any = None) -> Any:
@@ -3799,7 +3799,7 @@ def tril_indices(n: Any, k: Any = 0, m: Any = None) -> Any:
     """(rows, columns) of the elements on and below the k-th diagonal of an (n, m) matrix."""
 def triu_indices(n: Any, k: Any = 0, m: Any = None) -> Any:
     """(rows, columns) of the elements on and above the k-th diagonal of an (n, m) matrix."""
-def unravel_index(index: Any, shape: Any) -> Any:
+def unravel_index(index: Any, shape: Any, order: Any = 'C') -> Any:
     """The positions along each axis of positions in the row of all elements. Raises ArgumentError beyond them."""
 def vander(x: Any, n: Any = None, increasing: Any = False) -> Any:
     """The powers of a vector's elements, one column for each: from the highest down, or from 0 up with increasing."""
@@ -3888,17 +3888,17 @@ def piecewise(x: Any, conditions: Any, functions: Any) -> Any:
 def place(x: Any, mask: Any, values: Any) -> Any:
     """Writes values in order, again from the first where they end, where the mask is true; x itself changes."""
 def put(x: Any, index: Any, values: Any) -> Any:
-    """Writes values, again from the first where they end, at positions in the row of x's elements; x itself changes."""
+    """Writes values, again from the first where they end, at positions in the row of x's elements; an array changes, of a tensor a copy is returned."""
 def setdiff1d(x1: Any, x2: Any, assume_unique: Any = False) -> Any:
     """What is in the first and not in the second, ascending, each once."""
 def setxor1d(x1: Any, x2: Any, assume_unique: Any = False) -> Any:
     """What is in one of both alone, ascending, each once."""
 def union1d(x1: Any, x2: Any) -> Any:
     """What is in one of both, ascending, each once."""
-def unique(x: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, axis: Any = None, *, sorted: Any = True) -> Any:
+def unique(x: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False, axis: Any = None, *, sorted: Any = True, equal_nan: Any = False) -> Any:
     """The distinct elements in ascending order; with them, as asked, the first position of each, each element's place, how often."""
-def unique_consecutive(x: Any, return_inverse: Any = False, return_counts: Any = False) -> Any:
-    """The first of each run of equal elements; with them, as asked, each element's run and the runs' lengths."""
+def unique_consecutive(x: Any, return_inverse: Any = False, return_counts: Any = False, dim: Any = None) -> Any:
+    """The first of each run of equal elements, or of equal entries along an axis; with them, as asked, each one's run and the runs' lengths."""
 def bartlett(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
     """NumPy's bartlett window of m points, computed in float64."""
 def blackman(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -3911,8 +3911,8 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -
     """Running integrals along an axis by trapezoids, one entry less."""
 def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of neighbours in the row of all elements, with values before and behind them."""
-def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, device: Any = None) -> Any:
-    """Numbers whose neighbours have one ratio, from start to stop; both have one sign."""
+def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, device: Any = None, *, axis: Any = 0) -> Any:
+    """Numbers whose neighbours have one ratio, from start to stop; both have one sign. Of arrays between their elements, along a new axis."""
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
     """Differences of neighbours over their distance: central inside, one-sided of first or second order at both ends."""
 def hamming(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -3923,8 +3923,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """Values at x of the lines through the points (xp, fp), xp ascending; fp's ends, or left and right, beyond them."""
 def kaiser(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
     """NumPy's kaiser window of m points, computed in float64."""
-def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: Any = 10.0, dtype: Any = None, device: Any = None) -> Any:
-    """base to the powers of evenly spaced numbers."""
+def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: Any = 10.0, dtype: Any = None, device: Any = None, *, axis: Any = 0) -> Any:
+    """base to the powers of evenly spaced numbers; of arrays between their elements, along a new axis."""
 def poly(zeros: Any) -> Any:
     """The coefficients, the highest power's first, of the polynomial with these zeros; of a square matrix its characteristic one."""
 def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:
@@ -3939,13 +3939,27 @@ def trapz(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """The integral along an axis by trapezoids; samples at x, or dx apart."""
 def unwrap(x: Any, discont: Any = None, axis: Any = -1, *, period: Any = 6.283185307179586) -> Any:
     """Angles whose neighbours differ by more than half a period (or discont) brought nearer by whole periods."""
-def average(x: Any, axis: Any = None, weights: Any = None, returned: Any = False) -> Any:
+def median(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    """Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in PyTorch: the lower of the two,
+    and along an axis (value, position).
+    """
+def nanmedian(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
+    """The median of what is no NaN. Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in
+    PyTorch: the lower of the two, and along an axis (value, position).
+    """
+def nanpercentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear') -> Any:
+    """The q-th percentile of what is no NaN, by a method of percentile; q from 0 to 100."""
+def nanquantile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear') -> Any:
+    """The q-quantile of what is no NaN, by a method of percentile; q from 0 to 1. NaN where there is nothing else."""
+def percentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear', weights: Any = None) -> Any:
+    """The q-th percentile; q from 0 to 100, one number or several (a first axis)."""
+def average(x: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = False) -> Any:
     """The mean, weighted; weights have x's shape or, with an axis, its extent. returned=True: with the sum of the weights."""
 def bucketize(x: Any, boundaries: Any, right: Any = False) -> Any:
     """The position of each element among ascending boundaries, as in PyTorch: after equal ones with right."""
 def corrcoef(x: Any, y: Any = None, rowvar: Any = True) -> Any:
     """The correlation coefficients of the rows (of the columns with rowvar=False)."""
-def cov(x: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None, *, correction: Any = None) -> Any:
+def cov(x: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *, correction: Any = None) -> Any:
     """The covariances of the rows (of the columns with rowvar=False); the divisor is the count less ddof (1; 0 with bias)."""
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     """The bin of each element: how many of the ascending (or descending) ends are at most it; below it with right."""
@@ -3955,36 +3969,22 @@ def histogram(x: Any, bins: Any = 10, range: Any = None, density: Any = False, w
     """(how many elements lie in each bin, the ends of the bins)."""
 def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = False, weights: Any = None) -> Any:
     """(counts, ends along x, ends along y) of points in a grid of bins."""
-def median(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in PyTorch: the lower of the two,
-    and along an axis (value, position).
-    """
 def nanargmax(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The position of the largest of what is no NaN. Raises ArgumentError for a line of NaN alone."""
 def nanargmin(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The position of the smallest of what is no NaN. Raises ArgumentError for a line of NaN alone."""
-def nancumsum(x: Any, axis: Any = None) -> Any:
+def nancumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
     """Running sums in which NaN counts as 0; of all elements in a row when axis is None."""
-def nanmax(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The largest of what is no NaN; NaN where there is nothing else."""
-def nanmedian(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The median of what is no NaN. Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in
-    PyTorch: the lower of the two, and along an axis (value, position).
-    """
-def nanmin(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The smallest of what is no NaN; NaN where there is nothing else."""
-def nanpercentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The q-th percentile of what is no NaN; q from 0 to 100."""
-def nanprod(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The product of what is no NaN."""
-def nanquantile(x: Any, q: Any, axis: Any = None, keepdims: Any = False) -> Any:
-    """The q-quantile of what is no NaN, between two neighbours in proportion; q from 0 to 1. NaN where there is nothing else."""
-def nanstd(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False) -> Any:
-    """The standard deviation of what is no NaN; the divisor of the variance is their count less `correction`."""
-def nanvar(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False) -> Any:
-    """The variance of what is no NaN; the divisor is their count less `correction`."""
-def percentile(x: Any, q: Any, axis: Any = None, keepdims: Any = False, *, method: Any = 'linear') -> Any:
-    """The q-th percentile, between two neighbours in proportion; q from 0 to 100, one number or several (a first axis)."""
+def nanmax(x: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True, initial: Any = None) -> Any:
+    """The largest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
+def nanmin(x: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True, initial: Any = None) -> Any:
+    """The smallest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
+def nanprod(x: Any, axis: Any = None, keepdims: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
+    """The product of what is no NaN, where `where` holds."""
+def nanstd(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+    """The standard deviation of what is no NaN, where `where` holds; the divisor of the variance is their count less `correction`."""
+def nanvar(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+    """The variance of what is no NaN, where `where` holds; the divisor is their count less `correction`."""
 def ptp(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The largest less the smallest."""
 def std_mean(x: Any, axis: Any = None, correction: Any = 1, keepdims: Any = False) -> Any:
@@ -4021,9 +4021,9 @@ def degrees(input: Any) -> Any:
     """Radians as degrees."""
 def fabs(x: Any, /) -> Any:
     """Absolute value."""
-def identity(n_rows: Any, n_cols: Any = None, /, *, k: Any = 0, dtype: Any = None, device: Any = None) -> Any:
+def identity(n_rows: Any, n_cols: Any = None, k: Any = 0, *, dtype: Any = None, device: Any = None) -> Any:
     """Ones on diagonal k, zeros elsewhere."""
-def in1d(x1: Any, x2: Any, /, *, invert: Any = False) -> Any:
+def in1d(x1: Any, x2: Any, /, assume_unique: Any = False, invert: Any = False) -> Any:
     """Which elements of x1 occur in x2? One of them may be a number; it is compared as `==` does it."""
 def invert(x: Any, /) -> Any:
     """Bits inverted; on bool, logical not."""
@@ -4043,8 +4043,10 @@ def matrix_power(x: Any, n: Any, /) -> Any:
     """Matrices (..., n, n) to an integer power; negative ones of the inverse. Raises ArgumentError (array.inv.singular)."""
 def slogdet(x: Any, /) -> Any:
     """Signs and logarithms of the magnitudes of determinants: (sign, logabsdet), each (...), of matrices (..., n, n)."""
-def svd(x: Any, /, *, full_matrices: Any = True) -> Any:
-    """Singular value decomposition U (..., m, m), S (..., k), descending, Vh (..., n, n) of matrices (..., m, n), k = min(m, n); without full_matrices U (..., m, k) and Vh (..., k, n). Equal singular values give gradients of vectors that are no numbers."""
+def svd(input: Any, some: Any = True, compute_uv: Any = True) -> Any:
+    """(U, S, V) with input = U diag(S) V', as PyTorch's: V itself, as few columns as there are singular values unless some=False. With
+    compute_uv=False U and V are zeros. linalg.svd gives V' and all columns.
+    """
 def apply_over_axes(function: Any, a: Any, axes: Any) -> Any:
     """function(a, axis) for one axis after another; an axis that it takes away stays with extent 1."""
 def array_equiv(a: Any, b: Any) -> Any:
@@ -4087,7 +4089,7 @@ def mask_indices(n: Any, mask_func: Any, k: Any = 0) -> Any:
     """The positions where mask_func(ones of (n, n), k) is not zero: mask_indices(3, weft.triu)."""
 def may_share_memory(a: Any, b: Any) -> Any:
     """Could both lie in the same memory? Compared by the first and the last byte."""
-def nancumprod(x: Any, axis: Any = None) -> Any:
+def nancumprod(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
     """Running products along an axis in which NaN counts as 1; of all elements in a row when axis is None."""
 def packbits(a: Any, axis: Any = None, bitorder: Any = 'big') -> Any:
     """Truth values, or whole numbers that are 0 or not, eight to a byte along an axis; uint8."""
@@ -4436,7 +4438,7 @@ def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
 def conv1d(*args: Any, **kwargs: Any) -> Any:
     """x (n, c, length) with weight (o, c / groups, k)."""
 def conv2d(*args: Any, **kwargs: Any) -> Any:
-    """x (n, c, h, w) with weight (o, c / groups, kh, kw) and bias (o,). Options: a number or (rows, columns)."""
+    """x (n, c, h, w) with weight (o, c / groups, kh, kw) and bias (o,). Options: a number or (rows, columns); padding also "same" or "valid"."""
 def conv3d(*args: Any, **kwargs: Any) -> Any:
     """x (n, c, d, h, w) with weight (o, c / groups, kd, kh, kw): slices convolved as images, kd of them added up."""
 def conv_tbc(*args: Any, **kwargs: Any) -> Any:

@@ -140,8 +140,10 @@ class _Moments(Optimizer):
         eps=1e-8,
         weight_decay=0.0,
         maximize=False,
+        decoupled_weight_decay=False,
         **options,
     ):
+        self.decoupled = bool(decoupled_weight_decay)
         super().__init__(
             params,
             lr,
@@ -157,9 +159,11 @@ class _Moments(Optimizer):
         """`numbers`: those of the formula before eps; the factors of the means follow."""
         beta1, beta2 = options["betas"]
         factors = [beta1, 1 - beta1, beta2, 1 - beta2]
-        decay = options["weight_decay"] or None
+        decay, x = options["weight_decay"] or None, p.data
+        if decay and self.decoupled:
+            x, decay = x * (1.0 - options["lr"] * decay), None
         held = _held(g, i, self._m, self._v)
-        arguments = p.data, *held, g, *numbers, options["eps"], *factors, decay
+        arguments = x, *held, g, *numbers, options["eps"], *factors, decay
         return step, arguments, into(p, i, self._m, self._v)
 
 
@@ -187,10 +191,18 @@ class NAdam(_Moments):
         eps=1e-8,
         weight_decay=0.0,
         momentum_decay=0.004,
+        decoupled_weight_decay=False,
         maximize=False,
     ):
         super().__init__(
-            params, lr, betas, eps, weight_decay, maximize, momentum_decay=momentum_decay
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            maximize,
+            decoupled_weight_decay,
+            momentum_decay=momentum_decay,
         )
         self.products = {}
 
@@ -210,9 +222,16 @@ class RAdam(_Moments):
     """Adam that leaves out the mean square while it is uncertain (Liu et al., 2020)."""
 
     def __init__(
-        self, params, lr=0.001, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, maximize=False
+        self,
+        params,
+        lr=0.001,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0.0,
+        decoupled_weight_decay=False,
+        maximize=False,
     ):
-        super().__init__(params, lr, betas, eps, weight_decay, maximize)
+        super().__init__(params, lr, betas, eps, weight_decay, maximize, decoupled_weight_decay)
 
     def _update(self):
         for i, p, g, options in self._each():

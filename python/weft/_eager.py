@@ -79,7 +79,15 @@ def start(note):
             and getattr(f, "__module__", "").split(".")[-1]
             in (
                 "weft",
-                *("creation", "elementwise", "indexing", "manipulation", "products", "statistics"),
+                *(
+                    "creation",
+                    "elementwise",
+                    "indexing",
+                    "manipulation",
+                    "padding",
+                    "products",
+                    "statistics",
+                ),
             )
         ):
             _kept.append((weft, name, f))

@@ -22,8 +22,8 @@ _OURS = {"dim": "axis", "keepdim": "keepdims", "rcond": "rtol", "A": "x", "B": "
 _IDLE = ("driver", "out", "hermitian", "check_errors")
 
 
-def understood(name, args, kwargs):
-    """The result, in a tuple, of a call in their words; None where it has no meaning here."""
+def understood(name, args, kwargs, as_floats):
+    """The result, in a tuple, of a call in their words; None where it has no meaning here. as_floats: of a matrix of whole numbers."""
     if name not in _ORDER or not args and "A" not in kwargs:
         return None
     kwargs = {_OURS.get(k, k): v for k, v in kwargs.items()}
@@ -41,6 +41,7 @@ def understood(name, args, kwargs):
         if k == "out" and kwargs.get("out") is not None:
             return None
         kwargs.pop(k, None)
+    x = as_floats(x)
     own = globals()[f"_{name}"]
     if not set(kwargs) <= set(own.__code__.co_varnames[: own.__code__.co_argcount]):
         return None

@@ -43,6 +43,7 @@ _IDLE = {
     "initial": (None,),
     "sparse": (False,),
     "memory_format": (None,),
+    "overwrite_input": (False, True),
 }
 
 
@@ -149,10 +150,19 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
         if theirs in kwargs and theirs not in parameters and ours in parameters:
             kwargs[ours] = kwargs.pop(theirs)
     own = list(parameters)
+    for i, p in enumerate(own):  # names of arguments that have a place only
+        if (
+            p in kwargs
+            and len(args) == i
+            and parameters[p].kind is inspect.Parameter.POSITIONAL_ONLY
+        ):
+            args = (*args, kwargs.pop(p))
     for theirs, ours in (
         ("input", 0),
         ("other", 1),
         ("mat2", 1),
+        ("exponent", 1),
+        ("values", 1),
         ("kernel_size", "kernel"),
         ("vec2", 1),
         ("a", 0),
@@ -161,6 +171,24 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
         ("target", "labels"),
         ("diagonal", "k"),
         ("k", "diagonal"),
+        ("offset", "k"),
+        ("index", "indices"),
+        ("indices", "index"),
+        ("sections", "parts"),
+        ("indices", "parts"),
+        ("dim0", "axis0"),
+        ("dim1", "axis1"),
+        ("dims", "repetitions"),
+        ("dim", "axes"),
+        ("interpolation", "method"),
+        ("end", "stop"),
+        ("steps", "num"),
+        ("axis1", "dim1"),
+        ("axis2", "dim2"),
+        ("N", "n"),
+        ("N", "n_rows"),
+        ("M", "m"),
+        ("M", "n_cols"),
         ("a_min", "min"),
         ("a_max", "max"),
         ("fill_value", "value"),
@@ -265,11 +293,19 @@ def _retried(function, raised, args, kwargs):
         from ._linalg_calls import understood as of_matrices
 
         try:
-            found = of_matrices(name, args, kwargs)
+            found = of_matrices(
+                name, args, kwargs, lambda x: _floats(_array(x) if _is_list(x) else x)
+            )
         except (TypeError, AttributeError, ValueError, IndexError) as error:
             if isinstance(error, _core.Error):  # of the call as it was meant
                 raise
             found = None
+        if found is not None:
+            return found
+    if (function.__module__ or "").split(".")[0] == "weft":
+        from ._torch_calls import understood as as_torch
+
+        found = as_torch(name, args, kwargs)
         if found is not None:
             return found
     try:
@@ -342,6 +378,8 @@ def operation(row, args, kwargs):
         "input",
         "other",
         "x",
+        "exponent",
+        "values",
     )
     if any(k not in names for k in kwargs) or any(isinstance(a, Recorder) for a in args):
         return None
@@ -349,7 +387,7 @@ def operation(row, args, kwargs):
     arity = len(_parameters(row))
     said = bool(kwargs)
     kwargs = {k: v for k, v in kwargs.items() if k != "inplace"}
-    for theirs in ("input", "x", "other"):
+    for theirs in ("input", "x", "other", "exponent", "values"):
         if theirs in kwargs:
             given.append(kwargs.pop(theirs))
     if "rounding_mode" in kwargs:

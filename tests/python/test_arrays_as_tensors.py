@@ -31,7 +31,7 @@ FUNCTIONS = {
     "margin_ranking_loss": (X2, ONES, ONES), "triplet_margin_loss": (X2, ONES, PART), "hinge_embedding_loss": (X2, ONES), "mse": (X2, ONES),
     "multi_margin_loss": (X2, Y), "multilabel_soft_margin_loss": (X2, ONES), "soft_margin_loss": (X2, ONES), "gaussian_nll_loss": (X2, ONES, ONES),
     "poisson_nll_loss": (X2, ONES), "max_pool1d": (X3, 2), "max_pool2d": (X4, 2), "max_pool3d": (X5, 2), "avg_pool1d": (X3, 2),
-    "avg_pool2d": (X4, 2), "avg_pool3d": (X5, 2), "lp_pool1d": (X3, 2, 2), "lp_pool2d": (X4, 2, 2), "adaptive_avg_pool1d": (X3, 2),
+    "avg_pool2d": (X4, 2), "avg_pool3d": (X5, 2), "lp_pool1d": (X3, 2, 2), "lp_pool2d": (X4, 2, 2), "lp_pool3d": (X5, 2, 2), "adaptive_avg_pool1d": (X3, 2),
     "adaptive_avg_pool2d": (X4, 2), "adaptive_avg_pool3d": (X5, 2), "adaptive_max_pool1d": (X3, 2), "adaptive_max_pool2d": (X4, 2),
     "adaptive_max_pool3d": (X5, 2), "interpolate": (X4, None, 2), "pad": (X4, (1, 1)), "unfold": (X4, 2), "fold": (draw(2, 16, 9), (4, 4), 2),
     "pixel_shuffle": (X4, 2), "pixel_unshuffle": (X4, 2), "channel_shuffle": (X4, 2), "scaled_dot_product_attention": (X4, X4, X4),

@@ -294,6 +294,7 @@ def test_the_table_of_layers_is_whole():
     # Beside torch: test_names_torch.py. Lazy layers become the plain ones of this table.
     others |= {n for n in nn.__all__ if n.startswith(("Lazy", "MaxUnpool", "FractionalMaxPool"))}
     others |= {"CrossMapLRN2d", "DataParallel", "NLLLoss2d", "SyncBatchNorm"}
+    others |= {"LPPool3d"}  # beside NumPy: test_torch_module_arguments.py
     # Values beside torch's pad: test_torch_utilities.py.
     others |= {"CircularPad1d", "CircularPad2d", "CircularPad3d", "ZeroPad1d", "ZeroPad3d"}
     # Values and gradients beside torch's; "Name{n}d" stands for one to three axes.

@@ -96,6 +96,7 @@ FUNCTIONAL = {
     "kl_div": [-POSITIVE, UNIT],
     "lp_pool1d": [POSITIVE[None], 2, 2],
     "lp_pool2d": [np.abs(IMAGE), 2, 2],
+    "lp_pool3d": [np.abs(IMAGE)[None], 2, 2],
     "margin_ranking_loss": [X, Y, np.sign(POSITIVE)],
     "multi_margin_loss": [X, LABELS],
     "multilabel_margin_loss": [X, np.array([[1, 3, -1, 0, 0, 0], [2, -1, 0, 0, 0, 0]])],

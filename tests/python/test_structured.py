@@ -135,6 +135,36 @@ def test_borders_refuse():
         (lambda: weft.pad(x, [(1, 1)]), weft.ShapeError, "array.pad.rank", "1 pairs"),
         (lambda: weft.pad(x, [(1, 1), (0, -1)]), weft.ArgumentError, "array.pad.width", "-1"),
         (
+            lambda: weft.pad(x, 1, "edge", stat_length=2),
+            weft.ArgumentError,
+            "array.pad.option",
+            "stat_length",
+        ),
+        (
+            lambda: weft.pad(x, 1, "reflect", reflect_type="strange"),
+            weft.ArgumentError,
+            "array.pad.option",
+            "strange",
+        ),
+        (
+            lambda: weft.pad(x, 1, "mean", stat_length=0),
+            weft.ArgumentError,
+            "array.pad.option",
+            "0",
+        ),
+        (
+            lambda: weft.take(x, weft.asarray([0]), mode="strange"),
+            weft.ArgumentError,
+            "array.take.mode",
+            "strange",
+        ),
+        (
+            lambda: weft.cov(x, fweights=[1, 2, 3, 4, 5, 6, 7, 8, 9]),
+            weft.ArgumentError,
+            "array.cov.weights",
+            "fweights",
+        ),
+        (
             lambda: weft.pad(x, [(1, 1), (0, 0)], mode="x"),
             weft.ArgumentError,
             "array.pad.mode",

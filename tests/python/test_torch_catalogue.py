@@ -540,10 +540,10 @@ def test_what_does_not_fit_is_refused():
         (
             wrong,
             "nn.loss.ignore_index",
-            "a NDArray",
-            lambda: nn.CrossEntropyLoss(labels)(logits, labels),
+            "a float",
+            lambda: nn.CrossEntropyLoss(ignore_index=0.5)(logits, labels),
         ),
-        (wrong, "nn.loss.reduction", "a NDArray", lambda: nn.BCELoss(labels)),
+        (wrong, "nn.loss.reduction", "a float", lambda: nn.MSELoss(0.5)),
         (
             weft.IndexError,
             "nn.loss.label",

@@ -147,7 +147,7 @@ def test_losses_with_weights(reduction, smoothing, ignore):
     logits = RNG.standard_normal((9, 4)).astype("float32")
     labels, weight = RNG.integers(0, 4, 9), RNG.random(4).astype("float32")
     labels[:2] = 3, 1
-    loss = nn.CrossEntropyLoss(ignore, smoothing, reduction, weight=weight)
+    loss = nn.CrossEntropyLoss(weight, ignore, smoothing, reduction)
     theirs = TF.cross_entropy(
         torch.tensor(logits),
         torch.tensor(labels),
@@ -185,11 +185,39 @@ def test_paddings_of_convolutions(padding):
     _same(ours(x), theirs(t))
 
 
-@pytest.mark.parametrize("kernel, padding", [(3, "some"), (4, "same")])
-def test_paddings_that_no_convolution_has(kernel, padding):
-    with pytest.raises(weft.ArgumentError, match=padding) as refused:
-        nn.Conv2d(1, 1, kernel, padding=padding)
+def test_paddings_that_no_convolution_has():
+    with pytest.raises(weft.ArgumentError, match="some") as refused:
+        nn.Conv2d(1, 1, 3, padding="some")
     assert refused.value.code == "nn.conv.padding"
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["zeros", "reflect", "circular"])
+def test_even_kernels_keep_the_size(axes, mode, rng):
+    if mode == "reflect" and axes == 3:
+        mode = "replicate"
+    for kernel, dilation, groups in ((4, 1, 1), (2, 3, 2), (3, 2, 1)):
+        name = f"Conv{axes}d"
+        theirs = getattr(torch.nn, name)(
+            4, 6, kernel, padding="same", dilation=dilation, groups=groups, padding_mode=mode
+        )
+        ours = getattr(nn, name)(
+            4, 6, kernel, padding="same", dilation=dilation, groups=groups, padding_mode=mode
+        )
+        ours.load_state_dict({k: v.detach().numpy() for k, v in theirs.state_dict().items()})
+        x = rng.standard_normal((2, 4, *(9, 8, 7)[:axes])).astype("float32")
+        _same(ours(weft.Tensor(x)), theirs(torch.tensor(x)))
+    weight = rng.standard_normal((3, 4, *(2, 3, 4)[:axes])).astype("float32")
+    for padding in ("same", "valid"):
+        got = getattr(nn.functional, f"conv{axes}d")(
+            weft.Tensor(x), weft.Tensor(weight), padding=padding
+        )
+        _same(
+            got,
+            getattr(torch.nn.functional, f"conv{axes}d")(
+                torch.tensor(x), torch.tensor(weight), padding=padding
+            ),
+        )
 
 
 def test_parameters_change_inside_no_grad():

@@ -22,6 +22,7 @@ from . import (
     operations,
     sets,
     signals,
+    quantiles,
     statistics,
 )
 
@@ -72,11 +73,13 @@ def _main():
         names,
         sets,
         signals,
+        quantiles,
         statistics,
     ):
         found.update({name: published(getattr(module, name)) for name in module.__all__})
     found.update({name: getattr(weft, first) for name, first in names.SAME.items()})
-    found.update({name: getattr(weft.linalg, name) for name in ("matrix_power", "slogdet", "svd")})
+    found.update({name: getattr(weft.linalg, name) for name in ("matrix_power", "slogdet")})
+    found["svd"] = published(matrices.svd)
     return found
 
 

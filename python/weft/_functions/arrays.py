@@ -262,11 +262,13 @@ def mask_indices(n, mask_func, k=0):
     return weft.nonzero(mask_func(weft.ones((n, n), dtype="int64"), k))
 
 
-def nancumprod(x, axis=None):
+def nancumprod(x, axis=None, *, dtype=None):
     """Running products along an axis in which NaN counts as 1; of all elements in a row when axis is None."""
-    x = real(x)
+    x = value(x)
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis)
-    return weft.cumulative_prod(weft.where(weft.isnan(plain(x)), 1.0, x), axis=axis)
+    if x.dtype.kind in "fc":
+        x = weft.where(weft.isnan(plain(x)), 1.0, x)
+    return weft.cumulative_prod(x, axis=axis, dtype=dtype)
 
 
 def _ordered(bitorder):

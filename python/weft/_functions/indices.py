@@ -10,6 +10,7 @@ import weft
 from .. import _core
 from .._core import NDArray
 from .._dispatch import whole
+from .._namespace.indexing import inside
 from .common import axis_of, plain, refused, value
 
 __all__ = [
@@ -33,9 +34,13 @@ __all__ = [
 ]
 
 
-def indices(dimensions, dtype=None, device=None):
-    """The positions along each axis of every element of a grid: (axes, *dimensions)."""
+def indices(dimensions, dtype=None, device=None, *, sparse=False):
+    """The positions along each axis of every element of a grid: (axes, *dimensions); sparse=True: an array for each axis, of extent 1 along the others."""
     dimensions = tuple(dimensions)
+    if sparse:
+        lines = [weft.arange(n, dtype=dtype or "int64", device=device) for n in dimensions]
+        shape = lambda k: tuple(-1 if i == k else 1 for i in range(len(dimensions)))  # noqa: E731
+        return tuple(line.reshape(shape(k)) for k, line in enumerate(lines))
     out = weft.empty((len(dimensions), *dimensions), dtype=dtype or "int64", device=device)
     for k, n in enumerate(dimensions):
         line = weft.arange(n, dtype=out.dtype, device=device)
@@ -99,10 +104,18 @@ def _product(shape):
     return size
 
 
-def unravel_index(index, shape):
+def _row_order(name, order):
+    if order not in ("C", "F"):
+        raise refused(f"array.{name}.order", f"order {order!r}", "'C' (the last axis counts first) or 'F' (the first one)")  # fmt: skip
+    return order == "C"
+
+
+def unravel_index(index, shape, order="C"):
     """The positions along each axis of positions in the row of all elements. Raises ArgumentError beyond them."""
     index = plain(index)
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not _row_order("unravel", order):
+        return tuple(reversed(unravel_index(index, shape[::-1])))
     size = _product(shape)
     if index.size and (int(weft.min(index)) < 0 or int(weft.max(index)) >= size):
         raise refused(
@@ -115,15 +128,24 @@ def unravel_index(index, shape):
     return tuple(reversed(out))
 
 
-def ravel_multi_index(multi_index, dims):
-    """The positions in the row of all elements of positions along each axis. Raises ArgumentError beyond them."""
+def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
+    """The positions in the row of all elements of positions along each axis.
+
+    mode, one or one for each axis: positions beyond an axis raise ArgumentError ("raise"), count on from its other end ("wrap") or mean its nearest
+    end ("clip").
+    """
     parts = [plain(p) for p in multi_index]
+    dims = (dims,) if isinstance(dims, int) else tuple(dims)
     if len(parts) != len(dims):
         raise refused(
             "array.ravel.axes", f"{len(parts)} positions for {len(dims)} axes", "one for each axis"
         )
+    modes = [mode] * len(dims) if isinstance(mode, str) else list(mode)
+    if not _row_order("ravel", order):
+        parts, dims, modes = parts[::-1], dims[::-1], modes[::-1]
     out = 0
-    for p, n in zip(parts, dims):
+    for p, n, how in zip(parts, dims, modes):
+        p = p if how == "raise" else inside(p, n, how, "ravel")
         if p.size and (int(weft.min(p)) < 0 or int(weft.max(p)) >= n):
             raise refused(
                 "array.unravel.range", f"a position outside of {n} entries", f"from 0 to {n - 1}"

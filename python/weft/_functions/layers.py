@@ -60,7 +60,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enable
 
 def instance_norm(input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1, eps=1e-5, cudnn_enabled=True):  # fmt: skip
     """nn.functional.instance_norm of (n, c, ...) over the statistics of each image and channel."""
-    return _functional().instance_norm(input, weight=weight, bias=bias, eps=eps)
+    return _functional().instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)  # fmt: skip
 
 
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):

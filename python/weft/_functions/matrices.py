@@ -153,6 +153,19 @@ def multi_dot(matrices):
     return out[..., 0] if column else out
 
 
+def svd(input, some=True, compute_uv=True):
+    """(U, S, V) with input = U diag(S) V', as PyTorch's: V itself, as few columns as there are singular values unless some=False. With
+    compute_uv=False U and V are zeros. linalg.svd gives V' and all columns."""
+    x = real(input)
+    m, n = x.shape[-2:]
+    if not compute_uv:
+        make = {"dtype": x.dtype, "device": x.device}
+        u, v = (weft.zeros((*x.shape[:-2], k, k), **make) for k in (m, n))
+        return u, weft.linalg.svdvals(x), v
+    u, s, vh = weft.linalg.svd(x, full_matrices=not some)
+    return u, s, (weft.conj(vh) if vh.dtype.kind == "c" else vh).mT
+
+
 def matrix_exp(x):
     """The exponential of square matrices: scaled until small, a Taylor polynomial of degree 18, squared again."""
     x = real(x)

@@ -205,14 +205,25 @@ def segment_reduce(data, reduce, *, lengths=None, offsets=None, axis=0, unsafe=F
     empty = {"sum": 0.0, "mean": math.nan, "max": -math.inf, "min": math.inf, "prod": 1.0}
     if reduce not in empty:
         raise refused("array.segment_reduce.reduce", f"reduce {reduce!r}", ", ".join(empty))
-    out = []
-    for a, b in zip(ends[:-1], ends[1:]):
-        if b > a:
-            piece = getattr(weft, reduce)(data[a:b], axis=0)
-        else:
-            piece = weft.full(tuple(data.shape[1:]), empty[reduce] if initial is None else initial, dtype=data.dtype, device=data.device)  # fmt: skip
-        out.append(piece)
-    return weft.stack(out, axis=0)
+    counts = [b - a for a, b in zip(ends[:-1], ends[1:])]
+    make = {"dtype": data.dtype, "device": data.device}
+    which = weft.arange(len(counts), device=data.device)
+    which = weft.repeat(which, weft.asarray(counts, dtype="int64", device=data.device))
+    data = data[ends[0] : ends[-1]]
+    shape = (len(counts), *data.shape[1:])
+    if reduce in ("sum", "mean"):
+        out = weft.scatter(value(weft.zeros(shape, **make)), which, data, accumulate=True)
+        if reduce == "mean":
+            several = weft.asarray(counts, **make).reshape((-1, *(1,) * (data.ndim - 1)))
+            out = out / several
+    else:
+        none = weft.full(shape, empty[reduce], **make)
+        how = {"max": "amax", "min": "amin", "prod": "prod"}[reduce]
+        out = index_reduce(none, 0, which, data, how)
+    if initial is not None and 0 in counts:
+        there = weft.asarray([n > 0 for n in counts], device=data.device)
+        out = weft.where(there.reshape((-1, *(1,) * (data.ndim - 1))), out, initial)
+    return out
 
 
 def _strided_positions(x, size, stride, offset, name):

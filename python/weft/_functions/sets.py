@@ -6,7 +6,7 @@ from __future__ import annotations
 import weft
 
 from .._errors import error as _error
-from .._namespace.indexing import run_bounds, run_values
+from .._namespace.indexing import inside, run_bounds, run_values
 from .common import axis_of, beside, plain, refused, value
 
 __all__ = [
@@ -28,13 +28,23 @@ __all__ = [
 
 
 def unique(
-    x, return_index=False, return_inverse=False, return_counts=False, axis=None, *, sorted=True
+    x,
+    return_index=False,
+    return_inverse=False,
+    return_counts=False,
+    axis=None,
+    *,
+    sorted=True,
+    equal_nan=False,
 ):
     """The distinct elements in ascending order; with them, as asked, the first position of each, each element's place, how often.
 
-    axis: the distinct entries along it, in the order of their elements.
+    axis: the distinct entries along it, in the order of their elements. equal_nan=True: all NaN are one element, as NumPy has it unless told otherwise;
+    they are as many as there are in the array standard and in PyTorch.
     """
     x = plain(x)
+    if equal_nan and axis is None and x.dtype.kind in "fc":
+        return _unique_with_nan(x, return_index, return_inverse, return_counts)
     if axis is not None:
         return _unique_entries(x, axis_of(x, axis), return_index, return_inverse, return_counts)
     if not (return_index or return_inverse or return_counts):
@@ -44,6 +54,27 @@ def unique(
     out += [found.indices] if return_index else []
     out += [found.inverse_indices] if return_inverse else []
     out += [found.counts] if return_counts else []
+    return tuple(out)
+
+
+def _unique_with_nan(x, return_index, return_inverse, return_counts):
+    """unique, where all NaN, which are the last elements, are one."""
+    found = weft.unique_all(x)
+    numbers = int(weft.sum(~weft.isnan(found.values)))
+    size = min(numbers + 1, found.values.shape[0])
+    if not (return_index or return_inverse or return_counts):
+        return found.values[:size]
+    counts = found.counts[:size]
+    if size > numbers:
+        counts = weft.concat([counts[:numbers], weft.sum(found.counts[numbers:]).reshape(1)])
+    nan_at = found.indices[numbers:]
+    first = found.indices[:size]
+    if size > numbers:
+        first = weft.concat([first[:numbers], weft.min(nan_at).reshape(1)])
+    out = [found.values[:size]]
+    out += [first] if return_index else []
+    out += [weft.minimum(found.inverse_indices, size - 1)] if return_inverse else []
+    out += [counts] if return_counts else []
     return tuple(out)
 
 
@@ -72,9 +103,27 @@ def _unique_entries(x, axis, return_index, return_inverse, return_counts):
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def unique_consecutive(x, return_inverse=False, return_counts=False):
-    """The first of each run of equal elements; with them, as asked, each element's run and the runs' lengths."""
+def _runs_of_entries(x, axis, return_inverse, return_counts):
+    lines = weft.moveaxis(x, axis, 0)
+    n = lines.shape[0]
+    rows = lines.reshape(n, -1)
+    fresh = weft.ones(n, dtype="bool", device=x.device)
+    if n > 1:
+        fresh[1:] = weft.any(rows[1:] != rows[:-1], axis=1)
+    starts = weft.nonzero(fresh)[0]
+    out = [weft.take(x, starts, axis=axis)]
+    out += [weft.cumulative_sum(fresh.astype("int64"), axis=0) - 1] if return_inverse else []
+    if return_counts:
+        ends = weft.concat([starts[1:], weft.asarray([n], dtype=starts.dtype, device=x.device)])
+        out += [ends - starts]
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def unique_consecutive(x, return_inverse=False, return_counts=False, dim=None):
+    """The first of each run of equal elements, or of equal entries along an axis; with them, as asked, each one's run and the runs' lengths."""
     x = plain(x)
+    if dim is not None:
+        return _runs_of_entries(x, axis_of(x, dim), return_inverse, return_counts)
     row = x.reshape(-1)
     if not (return_inverse or return_counts):
         return run_values(row) if row.size else row.copy()
@@ -160,7 +209,7 @@ def choose(index, choices, mode="raise"):
             f"a position outside of {n} choices",
             f"from 0 to {n - 1}, or mode='wrap' or 'clip'",
         )
-    index = index % n if mode == "wrap" else weft.clip(index, 0, n - 1)
+    index = index if mode == "raise" else inside(index, n, mode, "choose")
     out = stacked[0]
     for k in range(1, n):
         out = weft.where(index == k, stacked[k], out)
@@ -198,7 +247,9 @@ def select(input, dim=None, index=None, default=0, *, condlist=None, choicelist=
 
 
 def put(x, index, values):
-    """Writes values, again from the first where they end, at positions in the row of x's elements; x itself changes."""
+    """Writes values, again from the first where they end, at positions in the row of x's elements; an array changes, of a tensor a copy is returned."""
+    if isinstance(x, weft.Tensor):  # PyTorch's is a copy
+        return x.put(index, values)
     x = _set(x, "put")
     index = plain(beside(index, x)).reshape(-1)
     values = plain(beside(values, x)).astype(x.dtype).reshape(-1)

@@ -291,8 +291,8 @@ def unwrap(x, discont=None, axis=-1, *, period=2 * math.pi):
     )
 
 
-def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, device=None):
-    """base to the powers of evenly spaced numbers."""
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, device=None, *, axis=0):
+    """base to the powers of evenly spaced numbers; of arrays between their elements, along a new axis."""
     out = base ** weft.linspace(
         start,
         stop,
@@ -300,27 +300,28 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, device=N
         endpoint=endpoint,
         dtype="float64" if dtype is None else None,
         device=device,
+        axis=axis,
     )
     return out.astype(weft.asarray(0.0).dtype if dtype is None else dtype)
 
 
-def geomspace(start, stop, num=50, endpoint=True, dtype=None, device=None):
-    """Numbers whose neighbours have one ratio, from start to stop; both have one sign."""
-    if start * stop <= 0:
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, device=None, *, axis=0):
+    """Numbers whose neighbours have one ratio, from start to stop; both have one sign. Of arrays between their elements, along a new axis."""
+    how = {"endpoint": endpoint, "dtype": "float64", "device": device, "axis": axis}
+    several = any(getattr(v, "ndim", 0) or isinstance(v, (list, tuple)) for v in (start, stop))
+    if several:
+        start, stop = (weft.asarray(v, dtype="float64", device=device) for v in (start, stop))
+    if bool(weft.any(start * stop <= 0)) if several else start * stop <= 0:
         raise refused(
             "array.geomspace.ends", f"from {start} to {stop}", "both positive or both negative"
         )
-    sign = 1.0 if start > 0 else -1.0
-    out = sign * weft.exp(
-        weft.linspace(
-            math.log(abs(start)),
-            math.log(abs(stop)),
-            num,
-            endpoint=endpoint,
-            dtype="float64",
-            device=device,
-        )
-    )
+    if several:
+        out = weft.exp(weft.linspace(weft.log(abs(start)), weft.log(abs(stop)), num, **how))
+        sign = weft.linspace(weft.sign(start), weft.sign(start), num, **how)
+    else:
+        out = weft.exp(weft.linspace(math.log(abs(start)), math.log(abs(stop)), num, **how))
+        sign = 1.0 if start > 0 else -1.0
+    out = sign * out
     return out.astype(weft.asarray(0.0).dtype if dtype is None else dtype)
 
 

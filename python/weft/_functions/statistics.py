@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums over what is no NaN, percentiles, histograms, covariances."""
+"""Sums over what is no NaN, histograms, covariances."""
 
 from __future__ import annotations
 
@@ -22,30 +22,25 @@ __all__ = [
     "histc",
     "histogram",
     "histogram2d",
-    "median",
     "nanargmax",
     "nanargmin",
     "nancumsum",
     "nanmax",
-    "nanmedian",
     "nanmin",
-    "nanpercentile",
     "nanprod",
-    "nanquantile",
     "nanstd",
     "nanvar",
-    "percentile",
     "ptp",
     "std_mean",
     "var_mean",
 ]
 
 
-def average(x, axis=None, weights=None, returned=False):
+def average(x, axis=None, weights=None, returned=False, *, keepdims=False):
     """The mean, weighted; weights have x's shape or, with an axis, its extent. returned=True: with the sum of the weights."""
     x = value(x)
     if weights is None:
-        mean = real(weft.mean(real(x), axis=axis))
+        mean = real(weft.mean(real(x), axis=axis, keepdims=keepdims))
         return (mean, weft.full_like(mean, x.size / max(mean.size, 1))) if returned else mean
     w = beside(weights, x)
     if tuple(w.shape) != tuple(x.shape):
@@ -56,8 +51,9 @@ def average(x, axis=None, weights=None, returned=False):
                 "weights have the array's shape, or one axis is named and they have its extent",
             )
         w = w.reshape(tuple(-1 if i == axis_of(x, axis) else 1 for i in range(x.ndim)))
-    total = real(weft.sum(weft.broadcast_to(w, tuple(x.shape)), axis=axis))
-    mean = weft.sum(x * w, axis=axis) / total
+    along = {"axis": axis, "keepdims": keepdims}
+    total = real(weft.sum(weft.broadcast_to(w, tuple(x.shape)), **along))
+    mean = weft.sum(x * w, **along) / total
     return (mean, total) if returned else mean
 
 
@@ -82,197 +78,19 @@ def std_mean(x, axis=None, correction=1, keepdims=False):
     )
 
 
-@whole
-def percentile(x, q, axis=None, keepdims=False, *, method="linear"):
-    """The q-th percentile, between two neighbours in proportion; q from 0 to 100, one number or several (a first axis).
-
-    method: "linear", "lower", "higher", "nearest" or "midpoint" of the two neighbours, as in NumPy.
-    """
-    return _quantiles(value(x), q, 100.0, axis, keepdims, "percentile", method)
-
-
-# Where between two neighbours the place of a quantile is taken to be.
-_METHODS = {
-    "linear": lambda t: t,
-    "lower": lambda t: 0.0,
-    "higher": lambda t: float(t > 0),
-    "midpoint": lambda t: 0.5 * (t > 0),
-    "nearest": None,
-}
-_BETWEEN = {name: i for i, name in enumerate(("linear", "lower", "higher", "midpoint", "nearest"))}
-
-
-def _over_axes(x, axis, keepdims, f):
-    """f(line of x, axis) over several axes joined into one."""
-    axes = [axis_of(x, a) for a in axis]
-    kept = [i for i in range(x.ndim) if i not in axes]
-    order = (*kept, *axes)
-    shape = tuple(x.shape[i] for i in kept)
-    out = f(weft.permute_dims(x, order).reshape((*shape, -1)), len(kept))
-    if not keepdims:
-        return out
-    lead = tuple(out.shape)[: out.ndim - len(kept)]
-    return out.reshape((*lead, *(1 if i in axes else n for i, n in enumerate(x.shape))))
-
-
-def _in_order(x, axis):
-    """Sorted along an axis; of a tensor by positions, which its gradient goes back through."""
-    if isinstance(x, NDArray):
-        return weft.sort(x, axis=axis)
-    return weft.take_along_axis(x, weft.argsort(plain(x), axis=axis), axis=axis)
-
-
-def _selects(x):
-    """Does the core select elements of it?"""
-    return isinstance(x, NDArray) and x.device.host_accessible and x.dtype.kind == "f" and x.size
-
-
-def _selected(x, shares, axis, keepdims, method="linear", skip_nan=False):
-    """The quantiles of an array on the host, as a first axis."""
-    line, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    out = _core._quantiles(line, shares, at, _BETWEEN[method], skip_nan)
-    if not keepdims:
-        return out
-    kept = (1 if axis is None or i == at else n for i, n in enumerate(x.shape))
-    return out.reshape((len(shares), *kept))
-
-
-def _quantiles(x, q, whole, axis, keepdims, name, method="linear"):
-    if isinstance(axis, (tuple, list)):
-        return _over_axes(
-            x, axis, keepdims, lambda y, a: _quantiles(y, q, whole, a, False, name, method)
-        )
-    if method not in _METHODS:
-        raise refused(f"array.{name}.method", f"{name} by method {method!r}", f"one of {', '.join(map(repr, _METHODS))}")  # fmt: skip
-    x = real(x)
-    several = isinstance(q, (list, tuple)) or getattr(q, "ndim", 0) > 0
-    # A list stays one of Python's numbers: an array of them would be float32.
-    numbers = (
-        (list(q) if isinstance(q, (list, tuple)) else plain(q).tolist()) if several else [float(q)]
-    )
-    if any(not 0 <= k <= whole for k in numbers):
-        raise refused(f"array.{name}.range", f"{name} {q}", f"from 0 to {whole:g}")
-    if _selects(x):
-        y = _selected(x, [k / whole for k in numbers], axis, keepdims, method)
-        return y if several else y[0]
-    ndim = x.ndim
-    x, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    ordered = _in_order(x, at)
-    n = x.shape[at]
-    if n == 0:
-        empty = weft.full_like(weft.sum(x, axis=at, keepdims=True), math.nan)
-        ordered, n = empty, 1
-    out = []
-    for k in numbers:
-        place = k / whole * (n - 1)
-        if method == "nearest":  # halves to even, as in NumPy
-            place = float(round(place))
-        low = min(int(math.floor(place)), n - 1)
-        if method != "nearest":
-            place = low + _METHODS[method](place - low)
-        entry = lambda i: ordered[(slice(None),) * at + (slice(i, i + 1),)]  # noqa: E731
-        y = entry(low)
-        if place > low:
-            after = entry(low + 1)
-            # Of two infinities there is no difference.
-            y = weft.where(plain(y) == plain(after), y, y + (after - y) * (place - low))
-        # NaN is last in order and makes the whole line NaN.
-        y = weft.where(weft.isnan(plain(entry(n - 1))), math.nan, y)
-        if axis is None:
-            y = y.reshape((1,) * ndim if keepdims else ())
-        out.append(y if keepdims or axis is None else weft.squeeze(y, axis=at))
-    return weft.stack(out, axis=0) if several else out[0]
-
-
-@whole
-def nanquantile(x, q, axis=None, keepdims=False):
-    """The q-quantile of what is no NaN, between two neighbours in proportion; q from 0 to 1. NaN where there is nothing else."""
-    return _nan_quantiles(x, q, 1.0, axis, keepdims, "nanquantile")
-
-
-@whole
-def nanpercentile(x, q, axis=None, keepdims=False):
-    """The q-th percentile of what is no NaN; q from 0 to 100."""
-    return _nan_quantiles(x, q, 100.0, axis, keepdims, "nanpercentile")
-
-
-def _nan_quantiles(x, q, whole, axis, keepdims, name):
-    if isinstance(q, (list, tuple)) or getattr(q, "ndim", 0) > 0:
-        numbers = list(q) if isinstance(q, (list, tuple)) else plain(q).reshape(-1).tolist()
-        return weft.stack(
-            [_nan_quantiles(x, k, whole, axis, keepdims, name) for k in numbers], axis=0
-        )
-    x = real(x)
-    if isinstance(axis, (tuple, list)):
-        return _over_axes(
-            x, axis, keepdims, lambda y, a: _nan_quantiles(y, q, whole, a, False, name)
-        )
-    q = float(q)
-    if not 0 <= q <= whole:
-        raise refused(f"array.{name}.range", f"{name} {q}", f"from 0 to {whole:g}")
-    if _selects(x):
-        return _selected(x, [q / whole], axis, keepdims, skip_nan=True)[0]
-    ndim = x.ndim
-    x, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    ordered = _in_order(x, at)
-    count = weft.sum((~weft.isnan(plain(x))).astype("int64"), axis=at, keepdims=True)
-    last = weft.maximum(count - 1, 0)
-    place = last.astype(x.dtype) * (q / whole)
-    low = weft.floor(place).astype("int64")
-    entry = lambda i: weft.take_along_axis(ordered, i, axis=at)  # noqa: E731
-    below, after = entry(low), entry(weft.minimum(low + 1, last))
-    y = below + (after - below) * (place - low.astype(x.dtype))
-    y = weft.where(plain(below) == plain(after), below, y)
-    y = weft.where(count == 0, math.nan, y)
-    if axis is None:
-        return y.reshape((1,) * ndim if keepdims else ())
-    return y if keepdims else weft.squeeze(y, axis=at)
-
-
-@whole
-def median(x, axis=None, keepdims=False):
-    """Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in PyTorch: the lower of the two,
-    and along an axis (value, position)."""
-    x = value(x)
-    if isinstance(x, Tensor):
-        return x.median(axis, keepdims)
-    if _selects(x) and not isinstance(axis, (tuple, list)):
-        return _selected(x, (0.5,), axis, keepdims, "midpoint")[0]
-    return percentile(x, 50, axis, keepdims)
-
-
-@whole
-def nanmedian(x, axis=None, keepdims=False):
-    """The median of what is no NaN. Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in
-    PyTorch: the lower of the two, and along an axis (value, position)."""
-    x = value(x)
-    if not isinstance(x, Tensor):
-        return nanquantile(x, 0.5, axis, keepdims)
-    line, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    order = weft.argsort(plain(line), axis=at)  # NaN is last
-    floats = plain(line).dtype.kind == "f"
-    nans = (
-        weft.sum(weft.isnan(plain(line)).astype("int64"), axis=at, keepdims=True) if floats else 0
-    )
-    middle = (
-        weft.maximum((line.shape[at] - nans - 1) // 2, 0) if floats else (line.shape[at] - 1) // 2
-    )
-    if not floats:
-        middle = weft.full_like(weft.sum(order, axis=at, keepdims=True), middle)
-    place = weft.take_along_axis(order, middle, axis=at)
-    found = weft.take_along_axis(line, place, axis=at)
-    if axis is None:
-        return found.reshape(())
-    return (
-        (found, place) if keepdims else (weft.squeeze(found, axis=at), weft.squeeze(place, axis=at))
-    )
-
-
 def _with(x, number):
     x = value(x)
     if x.dtype.kind == "f":
         return weft.replace_nan(x, number)
     return weft.where(weft.isnan(plain(x)), number, x) if x.dtype.kind == "c" else x
+
+
+def _there(x, where, dtype=None):
+    """x as `dtype`, with NaN where it does not count; without NaN in types that have none, as it is."""
+    x = value(x) if dtype is None else value(x).astype(dtype)
+    if where is True or where is None:
+        return x
+    return weft.where(where, real(x), math.nan)
 
 
 def _all_nan(x, axis, keepdims):
@@ -294,32 +112,40 @@ def _extreme_number(extreme, x, nothing, axis, keepdims):
     return weft.where(_all_nan(x, axis, keepdims), math.nan, out) if x.dtype.kind == "f" else out
 
 
-def nanmax(x, axis=None, keepdims=False):
-    """The largest of what is no NaN; NaN where there is nothing else."""
-    return _extreme_number(weft.max, x, -math.inf, axis, keepdims)
+def _joined_with(out, initial, join):
+    return out if initial is None else join(weft.where(weft.isnan(plain(out)), initial, out), initial)  # fmt: skip
 
 
-def nanmin(x, axis=None, keepdims=False):
-    """The smallest of what is no NaN; NaN where there is nothing else."""
-    return _extreme_number(weft.min, x, math.inf, axis, keepdims)
+def nanmax(x, axis=None, keepdims=False, *, where=True, initial=None):
+    """The largest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
+    out = _extreme_number(weft.max, _there(x, where), -math.inf, axis, keepdims)
+    return _joined_with(out, initial, weft.maximum)
 
 
-def nanprod(x, axis=None, keepdims=False):
-    """The product of what is no NaN."""
-    return weft.prod(_with(x, 1.0), axis=axis, keepdims=keepdims)
+def nanmin(x, axis=None, keepdims=False, *, where=True, initial=None):
+    """The smallest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
+    out = _extreme_number(weft.min, _there(x, where), math.inf, axis, keepdims)
+    return _joined_with(out, initial, weft.minimum)
 
 
-def nancumsum(x, axis=None):
+def nanprod(x, axis=None, keepdims=False, *, dtype=None, where=True, initial=None):
+    """The product of what is no NaN, where `where` holds."""
+    x = value(x) if dtype is None else value(x).astype(dtype)
+    where = None if where is True else where
+    return weft.prod(_with(x, 1.0), axis=axis, keepdims=keepdims, where=where, initial=initial)
+
+
+def nancumsum(x, axis=None, *, dtype=None):
     """Running sums in which NaN counts as 0; of all elements in a row when axis is None."""
     x = _with(x, 0.0)
     return weft.cumulative_sum(
-        x.reshape(-1) if axis is None else x, axis=0 if axis is None else axis
+        x.reshape(-1) if axis is None else x, axis=0 if axis is None else axis, dtype=dtype
     )
 
 
-def nanvar(x, axis=None, correction=0, keepdims=False):
-    """The variance of what is no NaN; the divisor is their count less `correction`."""
-    x = real(x)
+def nanvar(x, axis=None, correction=0, keepdims=False, *, dtype=None, where=True):
+    """The variance of what is no NaN, where `where` holds; the divisor is their count less `correction`."""
+    x = real(_there(x, where, dtype))
     there = ~weft.isnan(plain(x))
     count = weft.sum(there.astype(x.dtype), axis=axis, keepdims=True)
     mean = weft.sum(_with(x, 0.0), axis=axis, keepdims=True) / count
@@ -329,9 +155,9 @@ def nanvar(x, axis=None, correction=0, keepdims=False):
     return total / weft.where(free > 0, free, math.nan)
 
 
-def nanstd(x, axis=None, correction=0, keepdims=False):
-    """The standard deviation of what is no NaN; the divisor of the variance is their count less `correction`."""
-    return weft.sqrt(nanvar(x, axis, correction, keepdims))
+def nanstd(x, axis=None, correction=0, keepdims=False, *, dtype=None, where=True):
+    """The standard deviation of what is no NaN, where `where` holds; the divisor of the variance is their count less `correction`."""
+    return weft.sqrt(nanvar(x, axis, correction, keepdims, dtype=dtype, where=where))
 
 
 def _nan_position(name, x, axis, keepdims, number):
@@ -353,18 +179,47 @@ def nanargmin(x, axis=None, keepdims=False):
     return _nan_position("nanargmin", x, axis, keepdims, math.inf)
 
 
-def cov(x, y=None, rowvar=True, bias=False, ddof=None, *, correction=None):
-    """The covariances of the rows (of the columns with rowvar=False); the divisor is the count less ddof (1; 0 with bias)."""
+def cov(
+    x, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, correction=None
+):
+    """The covariances of the rows (of the columns with rowvar=False); the divisor is the count less ddof (1; 0 with bias).
+
+    fweights: how often each observation occurs, whole numbers; aweights: what it weighs. Both have one axis of the observations' extent.
+    """
     x = real(x)
     x = x.reshape(1, -1) if x.ndim < 2 else x if rowvar else x.mT
     if y is not None:
         y = real(beside(y, x))
         x = weft.concat([x, y.reshape(1, -1) if y.ndim < 2 else y if rowvar else y.mT], axis=0)
     free = correction if correction is not None else ddof if ddof is not None else 0 if bias else 1
-    away = x - weft.mean(x, axis=1, keepdims=True)
+    weights, count = _observation_weights(x, fweights, aweights, free)
+    if weights is None:
+        away = x - weft.mean(x, axis=1, keepdims=True)
+    else:
+        away = x - weft.sum(x * weights, axis=1, keepdims=True) / weft.sum(weights)
     conjugate = weft.conj(away) if x.dtype.kind == "c" else away
-    out = away @ conjugate.mT / (x.shape[1] - free)
+    out = away @ (conjugate if weights is None else conjugate * weights).mT / count
     return out.reshape(()) if out.shape == (1, 1) else out
+
+
+def _observation_weights(x, fweights, aweights, free):
+    """The weights of observations (None: all 1) and what their sum of squares is divided by."""
+    given = {"fweights": fweights, "aweights": aweights}
+    parts = {k: beside(w, x) for k, w in given.items() if w is not None}
+    for name, w in parts.items():
+        if tuple(w.shape) != (x.shape[1],):
+            raise refused(
+                "array.cov.weights",
+                f"{name} of shape {tuple(w.shape)} for {x.shape[1]} observations",
+                "one axis, a weight for each observation",
+            )
+    if not parts:
+        return None, x.shape[1] - free
+    weights = math.prod(parts.values())
+    total = weft.sum(weights)
+    if "aweights" not in parts:
+        return weights, total - free
+    return weights, total - free * weft.sum(weights * parts["aweights"]) / total
 
 
 def corrcoef(x, y=None, rowvar=True):

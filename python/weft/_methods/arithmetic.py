@@ -47,8 +47,6 @@ def _of_two(name):
 
 
 _BINARY = {
-    "add": (operator.add, "+"),
-    "sub": (operator.sub, "-"),
     "mul": (operator.mul, "*"),
     "pow": (operator.pow, "**"),
     "matmul": (operator.matmul, "@"),
@@ -93,6 +91,14 @@ _COMPARED = {
 @filled(_of_two, "maximum minimum atan2 hypot remainder floor_divide copysign logaddexp")
 class Arithmetic:
     """Composed of operators and public functions only, so that a trace sees through them."""
+
+    def add(self, other, *, alpha=1):
+        """self + alpha * other."""
+        return self + (other if alpha == 1 else other * alpha)
+
+    def sub(self, other, *, alpha=1):
+        """self - alpha * other."""
+        return self - (other if alpha == 1 else other * alpha)
 
     def div(self, other, *, rounding_mode=None):
         """self / other; with rounding_mode "floor" or "trunc" the whole number below it or towards 0, of integers as integers."""

@@ -223,10 +223,9 @@ class ArrayMethods:
         axes = tuple(i for i, n in enumerate(self.shape) if n == 1) if axis is None else axis
         return weft.squeeze(self, axis=axes)
 
-    def take(self, indices, axis=None):
-        """Entries at positions along an axis; of the elements in a row when axis is None."""
-        x = self.reshape(-1) if axis is None else self
-        return weft.take(x, weft.asarray(indices), axis=0 if axis is None else axis)
+    def take(self, indices, axis=None, *, mode="raise"):
+        """Entries at positions along an axis; of the elements in a row when axis is None. mode: as weft.take."""
+        return weft.take(self, weft.asarray(indices), axis=axis, mode=mode)
 
     def dot(self, other):
         """Products summed over the last axis and the other's last but one: of vectors, of matrices, of stacks in all pairs."""

@@ -80,7 +80,7 @@ class Selection:
             x = x[tuple(cut)] if any(c != slice(None) for c in cut) else x
         return weft.take_along_axis(x, index, axis=dim)
 
-    def topk(self, k, dim=-1, largest=True):
+    def topk(self, k, dim=-1, largest=True, sorted=True):
         """(values, positions) of the k largest or smallest along an axis, in order."""
         return weft.topk(self, k, axis=dim, largest=largest)
 
@@ -164,8 +164,10 @@ class Selection:
             return self.reshape(-1).gather(0, _index(index, self).reshape(-1))
         return self.gather(dim, _index(index, self))
 
-    def repeat_interleave(self, repeats, dim=None):
-        """Each entry several times: weft.repeat."""
+    def repeat_interleave(self, repeats=None, dim=None, *, output_size=None):
+        """Each entry several times: weft.repeat. Without `repeats` the positions, each as often as the entry there says."""
+        if repeats is None:
+            return weft.repeat(weft.arange(self.shape[0], device=self.device), _index(self, self))
         repeats = repeats if isinstance(repeats, int) else _index(repeats, self)
         x, dim = (self.reshape(-1), 0) if dim is None else (self, dim)
         at = weft.repeat(weft.arange(x.shape[dim], device=x.device), repeats)

@@ -137,8 +137,11 @@ class Shapes:
             return self.diagonal(diagonal)
         return self.diag_embed(diagonal)
 
-    def diag_embed(self, offset=0):
-        """Matrices with the last axis on a diagonal, zeros elsewhere."""
+    def diag_embed(self, offset=0, dim1=-2, dim2=-1):
+        """Matrices with the last axis on a diagonal, zeros elsewhere; dim1, dim2: where their rows and columns are in the result."""
+        rows, columns = (d % (self.ndim + 1) for d in (dim1, dim2))
+        if (rows, columns) != (self.ndim - 1, self.ndim):
+            return weft.moveaxis(self.diag_embed(offset), (-2, -1), (rows, columns))
         count = self.shape[-1]
         n = count + abs(offset)
         given = self.data if isinstance(self, Tensor) and not self.requires_grad else self
@@ -175,9 +178,9 @@ class Shapes:
         """The first axis reversed."""
         return self.flip(0)
 
-    def swapaxes(self, a, b):
+    def swapaxes(self, axis0, axis1):
         """Two axes exchanged."""
-        return self.transpose(a, b)
+        return self.transpose(axis0, axis1)
 
     def ravel(self):
         """The elements in a row."""

@@ -71,12 +71,16 @@ class Statistics:
         x, dim = (self.reshape(-1), 0) if dim is None else (self, dim)
         return weft.cumulative_sum(x, axis=dim, dtype=dtype)
 
-    def amax(self, dim=None, keepdim=False):
-        """The largest, over axes."""
+    def amax(self, dim=None, keepdim=False, *, where=None, initial=None):
+        """The largest, over axes; where= and initial= as weft.max."""
+        if where is not None or initial is not None:
+            return weft.max(self, axis=dim, keepdims=keepdim, where=where, initial=initial)
         return self.max(axis=dim, keepdims=keepdim)
 
-    def amin(self, dim=None, keepdim=False):
-        """The smallest, over axes."""
+    def amin(self, dim=None, keepdim=False, *, where=None, initial=None):
+        """The smallest, over axes; where= and initial= as weft.min."""
+        if where is not None or initial is not None:
+            return weft.min(self, axis=dim, keepdims=keepdim, where=where, initial=initial)
         return self.min(axis=dim, keepdims=keepdim)
 
     def allclose(self, other, rtol=1e-5, atol=1e-8, equal_nan=False):
@@ -101,10 +105,15 @@ class Statistics:
             step *= 2
         return x
 
-    def nansum(self, dim=None, keepdim=False, *, dtype=None):
-        """The sum of what is no NaN."""
+    def nansum(self, dim=None, keepdim=False, *, dtype=None, where=True, initial=None):
+        """The sum of what is no NaN, where `where` holds."""
+        if initial is not None:
+            return self.nansum(dim, keepdim, dtype=dtype, where=where) + initial
         self = self if dtype is None else self.astype(dtype)
+        self = self if where is True else weft.where(where, self, 0)
         x = plain(self)
+        if x.dtype.kind in "iub":
+            return self.sum(dim, keepdim)
         if isinstance(x, _core.NDArray) and x.device.host_accessible and x.dtype.kind == "f":
             out = self.sum(dim, keepdim)
             holes = weft.isnan(plain(out))
@@ -116,9 +125,10 @@ class Statistics:
             return weft.replace_nan(self, 0.0).sum(dim, keepdim)
         return weft.where(weft.isnan(x), 0.0, self).sum(dim, keepdim)
 
-    def nanmean(self, dim=None, keepdim=False, *, dtype=None):
-        """The mean of what is no NaN."""
+    def nanmean(self, dim=None, keepdim=False, *, dtype=None, where=True):
+        """The mean of what is no NaN, where `where` holds."""
         self = self if dtype is None else self.astype(dtype)
+        self = self if where is True else weft.where(where, self, math.nan)
         count = (~weft.isnan(plain(self))).astype(self.dtype).sum(dim, keepdim)
         return self.nansum(dim, keepdim) / count
 
@@ -129,18 +139,21 @@ class Statistics:
         return self.kthvalue((self.shape[axis_of(self, dim)] + 1) // 2, dim, keepdim)
 
     @functools.partial(whole, public="quantile")
-    def quantile(self, q, dim=None, keepdim=False, *, interpolation="linear", method=None):
+    def quantile(
+        self, q, dim=None, keepdim=False, *, interpolation="linear", method=None, weights=None
+    ):
         """The q-quantile, between two neighbours in proportion; over all elements without an axis.
 
-        interpolation (NumPy: method): "linear", "lower", "higher", "nearest" or "midpoint" of the neighbours.
+        interpolation (NumPy: method) and weights: as percentile.
         """
         method = interpolation if method is None else method
-        from .._functions.statistics import _quantiles, _selected, _selects
+        from .._functions.quantiles import _quantiles, _selected, _selects
 
-        if method != "linear" or isinstance(dim, (tuple, list)):
-            return _quantiles(self, q, 1.0, dim, keepdim, "quantile", method)
+        if method != "linear" or isinstance(dim, (tuple, list)) or weights is not None:
+            return _quantiles(self, q, 1.0, dim, keepdim, "quantile", method, weights)
         if not isinstance(q, (int, float, complex)):  # several, along a first axis
-            several = weft.asarray(plain(q)).reshape(-1).tolist()
+            # A list stays one of Python's numbers: an array of them would be float32.
+            several = list(q) if isinstance(q, (list, tuple)) else plain(q).reshape(-1).tolist()
             out = weft.stack([self.quantile(one, dim, keepdim) for one in several], axis=0)
             return out if getattr(q, "ndim", 1) else out.reshape(tuple(out.shape)[1:])
         x, axis = (self.reshape(-1), 0) if dim is None else (self, axis_of(self, dim))
@@ -168,8 +181,15 @@ class Statistics:
         """The sum of a matrix's diagonal, or of the one beside it by `offset`."""
         return self.diagonal(offset).sum()
 
-    def cross(self, other, dim=-1):
-        """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
+    def cross(self, other, dim=-1, *, axisa=None, axisb=None, axisc=None):
+        """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry.
+
+        axisa, axisb, axisc: NumPy's names for the vectors' axes of either value and of the result, each -1 unless it is given.
+        """
+        if not axisa is axisb is axisc is None:
+            last = lambda x, axis: x if axis is None else weft.moveaxis(x, axis, -1)  # noqa: E731
+            out = last(self, axisa).cross(last(other, axisb), -1)
+            return out if axisc is None or out.ndim == 0 else weft.moveaxis(out, -1, axisc)
         dim = axis_of(self, dim)
         if 2 in (self.shape[dim], other.shape[dim - self.ndim]):
             return weft.linalg.cross(self, other, axis=dim - self.ndim)

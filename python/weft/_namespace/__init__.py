@@ -10,11 +10,12 @@ import math as _math
 from .._core import operations as _operations
 from .._torch_names import understand as _understand
 from .._info import __array_namespace_info__
-from . import creation, elementwise, indexing, manipulation, products, statistics, types
+from . import creation, elementwise, indexing, manipulation, padding, products, statistics, types
 from .creation import *
 from .elementwise import *
 from .indexing import *
 from .manipulation import *
+from .padding import *
 from .products import *
 from .statistics import *
 from .types import *
@@ -39,6 +40,7 @@ __all__ = [  # noqa: PLE0604
     *elementwise.__all__,
     *indexing.__all__,
     *manipulation.__all__,
+    *padding.__all__,
     *products.__all__,
     *statistics.__all__,
     *types.__all__,

@@ -12,7 +12,7 @@ from .._boundary import direct as _direct
 from .._boundary import public as _public
 from .._boundary import publish as _publish
 from .._errors import error as _error
-from .common import _COMPLEX, _INTEGERS, _dtype, _float32, _float64, _int64, _name, all_int
+from .common import _COMPLEX, _INTEGERS, _axis, _dtype, _float32, _float64, _int64, _name, all_int
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
@@ -144,20 +144,30 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     return _core._arange(float(start), float(step), count, _dtype(dtype), device)
 
 
-def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True, retstep=False):
-    """num evenly spaced numbers over an interval; of arrays between their elements, along a new first axis.
+def _moved(ndim, axis):
+    """The order of axes with the first one at `axis`."""
+    order = list(range(1, ndim))
+    order.insert(_axis(axis, ndim, "linspace"), 0)
+    return order
+
+
+def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True, retstep=False, axis=0):
+    """num evenly spaced numbers over an interval; of arrays between their elements, along a new axis.
 
     retstep=True: with the distance of neighbours.
     """
     if retstep:
         step = (stop - start) / _py.max(num - endpoint, 1)
-        return linspace(start, stop, num, dtype=dtype, device=device, endpoint=endpoint), step
+        how = {"dtype": dtype, "device": device, "endpoint": endpoint, "axis": axis}
+        return linspace(start, stop, num, **how), step
     if _py.any(getattr(v, "ndim", 0) or isinstance(v, (list, tuple)) for v in (start, stop)):
         start, stop = (asarray(v, device=device) for v in (start, stop))
         start, stop = (v if v.dtype.kind in "fc" else v.astype(_float32) for v in (start, stop))
         share = linspace(0, 1, num, dtype=start.dtype, device=start.device, endpoint=endpoint)
         share = share.reshape((num, *[1] * _py.max(start.ndim, stop.ndim)))
         out = start + (stop - start) * share
+        if axis != 0:
+            out = out.permute(*_moved(out.ndim, axis))
         return out if dtype is None else out.astype(dtype)
     if num < 0:
         raise _error(
@@ -191,7 +201,7 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True, ret
     return out.astype(dtype, copy=False)
 
 
-def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
+def eye(n_rows, n_cols=None, k=0, *, dtype=None, device=None):
     """Ones on diagonal k, zeros elsewhere."""
     return _core._eye(n_rows, n_rows if n_cols is None else n_cols, k, dtype, device)
 

@@ -12,19 +12,22 @@ from .._errors import error as _error
 from .._torch_names import Dim as _Dim
 from .common import _array, _axis, _bool, _int64, _is_tensor, _name, _row
 from .creation import arange, asarray, empty, ones, zeros
-from .manipulation import broadcast_shapes, broadcast_to, reshape
+from .manipulation import broadcast_shapes, broadcast_to, concat, reshape
 from .statistics import any as _any
 from .statistics import cumulative_sum
 from .types import astype
 
 
-def take(x, indices, /, *, axis=None):
+def take(x, indices, /, *, axis=None, mode="raise"):
     """Entries at positions along an axis; of the elements in a row when axis is None.
 
-    Raises IndexError for positions outside it; on cards at the next copy to the host or synchronize() of the device.
+    mode: positions outside it are errors ("raise": IndexError, on cards at the next copy to the host or synchronize() of the device),
+    counted on from the other end ("wrap"), or taken for the nearest end ("clip", where negative ones are the first).
     """
     if axis is None:
         x, axis = x.reshape(-1), 0
+    if mode != "raise":
+        indices = inside(_array(indices), x.shape[_axis(axis, x.ndim, "take")], mode, "take")
     if _is_tensor(x):
         axis, index = _axis(axis, x.ndim, "take"), _array(indices)
         order = [axis, *(i for i in range(x.ndim) if i != axis)]
@@ -33,6 +36,18 @@ def take(x, indices, /, *, axis=None):
         back = [*range(m, m + axis), *range(m), *range(m + axis, out.ndim)]
         return out.permute(*back)
     return _core._take(_array(x), _array(indices), axis)
+
+
+def inside(index, n, mode, name):
+    """Positions from 0 to n - 1 that a mode of NumPy's means."""
+    if mode not in ("wrap", "clip"):
+        raise _error(
+            _core.ArgumentError,
+            f"array.{name}.mode",
+            f"mode is {mode!r}, legal: 'raise', 'wrap', 'clip'",
+            help="leave mode out, which is 'raise'",
+        )
+    return index % n if mode == "wrap" else _row("minimum")(_row("maximum")(index, 0), n - 1)
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
@@ -74,8 +89,8 @@ def scatter(x, indices, values, /, *, accumulate=False):
     return out
 
 
-def topk(x, k, /, *, axis=-1, largest=True):
-    """The k largest (smallest) elements along an axis in order, and their positions."""
+def topk(x, k, /, *, axis=-1, largest=True, sorted=True):
+    """The k largest (smallest) elements along an axis in order, and their positions; sorted=False leaves the order open, and it is the same here."""
     axis = _axis(axis, x.ndim, "topk")
     if not 0 <= k <= x.shape[axis]:
         raise _error(
@@ -104,8 +119,24 @@ def nonzero(x, /):
     return tuple(_core._nonzero(_array(x)))
 
 
+def _searched_rows(x1, x2, right):
+    """Row by row: how many of x1 come before each of x2 when both are sorted together, equal ones in the order that the side means."""
+    if x1.shape[:-1] != x2.shape[:-1]:
+        raise _error(
+            _core.ShapeError,
+            "array.searchsorted.rows",
+            f"searchsorted of {x2.shape} in rows of {x1.shape}",
+            help="give both the same axes before the last, or one sorted vector",
+        )
+    both = concat([x1, x2] if right else [x2, x1], axis=-1)
+    place = lambda x: argsort(argsort(x, axis=-1), axis=-1)  # noqa: E731
+    at = place(both)
+    at = at[..., x1.shape[-1] :] if right else at[..., : x2.shape[-1]]
+    return at - place(x2)
+
+
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    """Where the elements of x2 would go in the sorted x1."""
+    """Where the elements of x2 would go in the sorted x1; of x1 with several axes each row of x2 in the row of x1 beside it."""
     if side not in ("left", "right"):
         raise _error(
             _core.ArgumentError,
@@ -113,6 +144,10 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
             f"side is {side!r}, legal: 'left', 'right'",
             help="leave side out, which is 'left'",
         )
+    if getattr(x1, "ndim", 1) > 1 and getattr(x2, "ndim", 0) == x1.ndim:
+        x1, x2 = _array(x1), _array(x2)
+        x1 = x1 if sorter is None else take_along_axis(x1, sorter, axis=-1)
+        return _searched_rows(x1, x2, side == "right")
     if sorter is not None:
         x1 = take(x1, sorter, axis=0)
     return _core._searchsorted(_array(x1), _array(x2), side == "right")
@@ -212,8 +247,11 @@ def unique_values(x, /):
     return unique_all(x).values if x.size == 0 else run_values(sort(reshape(x, (-1,))))
 
 
-def isin(x1, x2, /, *, invert=False):
-    """Which elements of x1 occur in x2? One of them may be a number; it is compared as `==` does it."""
+def isin(x1, x2, /, assume_unique=False, invert=False):
+    """Which elements of x1 occur in x2? One of them may be a number; it is compared as `==` does it.
+
+    assume_unique changes nothing: no way here is quicker for elements that differ.
+    """
     number = [not hasattr(x, "shape") and not hasattr(x, "__len__") for x in (x1, x2)]
     if number[1]:
         found = _array(x1) == x2

@@ -9,7 +9,7 @@ from .. import _core
 from .._boundary import publish as _publish
 from .._errors import error as _error
 from .common import _array, _axis, _is_tensor
-from .creation import arange, full, ones, zeros
+from .creation import arange, zeros
 from .elementwise import where
 
 
@@ -200,113 +200,6 @@ def tile(x, repetitions, /):
     return reshape(broadcast_to(reshape(x, tuple(thin)), tuple(pairs)), tuple(whole))
 
 
-_PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
-
-
-def _flat(widths):
-    """Is it a flat sequence of numbers?"""
-    return not hasattr(widths, "__iter__") or _py.all(isinstance(w, (int, float)) for w in widths)
-
-
-def pad(x, widths, /, mode="constant", *, value=0, constant_values=0):
-    """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all.
-
-    mode: "constant" (of `value`), "edge", "reflect" (without repeating the edge), "symmetric" (repeating it),
-    "wrap", as in NumPy. constant_values is NumPy's: one value, (before, after), or such a pair for each axis. Raises ArgumentError (array.pad.mode, array.pad.width), ShapeError (array.pad.rank).
-    """
-    if isinstance(widths, int):
-        widths = (widths, widths)
-    flat = _flat(widths)
-    if flat and hasattr(widths, "__len__") and len(widths) == 1:
-        widths = (widths[0], widths[0])
-    if flat and hasattr(widths, "__len__") and len(widths) == 2:
-        widths, flat = [tuple(widths)] * x.ndim, False
-    if flat:
-        raise _error(
-            _core.ArgumentError,
-            "array.pad.width",
-            f"pad of shape {x.shape} got widths {widths!r}; each axis has a pair (before, after)",
-            help="write [(before, after), ...], one pair for each axis, numbers from 0 on",
-        )
-    widths = [tuple(w) for w in widths]
-    if mode not in _PAD_MODES:
-        raise _error(
-            _core.ArgumentError,
-            "array.pad.mode",
-            f"mode is {mode!r}, legal: {', '.join(map(repr, _PAD_MODES))}",
-            help="leave mode out, which is 'constant'",
-        )
-    if len(widths) != x.ndim:
-        raise _error(
-            _core.ShapeError,
-            "array.pad.rank",
-            f"pad of shape {x.shape} got {len(widths)} pairs of widths",
-            help="give one pair (before, after) for each axis",
-        )
-    if _py.any(len(w) != 2 or _py.min(w) < 0 for w in widths):
-        raise _error(
-            _core.ArgumentError,
-            "array.pad.width",
-            f"pad of shape {x.shape} got widths {widths}; each is a pair of numbers from 0 on",
-            help="write [(before, after), ...], one pair for each axis, numbers from 0 on",
-        )
-    if mode == "constant" and isinstance(constant_values, (tuple, list)):
-        pairs = [tuple(v) if isinstance(v, (tuple, list)) else v for v in constant_values]
-        pairs = pairs * x.ndim if len(pairs) == 1 else [tuple(pairs)] * x.ndim if _flat(pairs) else pairs  # fmt: skip
-        none = [(0, 0)] * x.ndim
-        for axis, ((before, after), (low, high)) in enumerate(zip(widths, pairs)):
-            for size, number in (((before, 0), low), ((0, after), high)):
-                if _py.any(size):
-                    x = pad(x, [*none[:axis], size, *none[axis + 1 :]], value=number)
-        return x
-    value = value or constant_values
-    if mode == "constant":
-        if _is_tensor(x):
-            if value == 0:
-                return x.pad(widths)
-            inside = pad(ones(x.shape, dtype="bool", device=x.device), widths)
-            return where(inside, x.pad(widths), value)
-        if isinstance(x, _core.NDArray):
-            value = value.item() if isinstance(value, _core.NDArray) else value
-            return _core._pad(x, widths, value)
-        shape = tuple(n + a + b for n, (a, b) in zip(x.shape, widths))
-        out = full(shape, value, dtype=x.dtype, device=x.device)
-        out[tuple(slice(a, a + n) for n, (a, b) in zip(x.shape, widths))] = x
-        return out
-    for axis, (before, after) in enumerate(widths):
-        if before or after:
-            x = _pick(x, _border(mode, x.shape[axis], before, after, axis, x.shape), axis)
-    return x
-
-
-def _border(mode, n, before, after, axis, shape):
-    if n == 0:
-        raise _error(
-            _core.ShapeError,
-            "array.pad.empty",
-            f"pad of shape {shape} with mode {mode!r}: axis {axis} has nothing to repeat",
-            help="pad with mode='constant'",
-        )
-    places = range(-before, n + after)
-    if mode == "edge":
-        return [_py.min(_py.max(i, 0), n - 1) for i in places]
-    if mode == "wrap":
-        return [i % n for i in places]
-    period = 2 * n if mode == "symmetric" else _py.max(2 * n - 2, 1)
-    last = period - 1 if mode == "symmetric" else period
-    return [i % period if i % period < n else last - i % period for i in places]
-
-
-def _pick(x, places, axis):
-    """Entries at a list of positions of one axis, of an array or Tensor."""
-    index = _core._asarray(places, "int64", x.device, None)
-    if not _is_tensor(x):
-        return _core._take(x, index, axis)
-    order = [axis, *(i for i in range(x.ndim) if i != axis)]
-    back = [order.index(i) for i in range(x.ndim)]
-    return _core._gather_tensor(x.permute(*order), index).permute(*back)
-
-
 def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
     """Coordinate arrays of a grid; sparse=True: of extent 1 along the axes of the others."""
     if indexing not in ("xy", "ij"):
@@ -380,7 +273,6 @@ __all__ = [
     "matrix_transpose",
     "meshgrid",
     "moveaxis",
-    "pad",
     "permute_dims",
     "reshape",
     "roll",

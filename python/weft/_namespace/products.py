@@ -53,6 +53,8 @@ def vecdot(x1, x2, /, *, axis=-1):
     """Sum of conj(x1) * x2 along an axis."""
     if _name(x1.dtype) in _COMPLEX:
         x1 = _row("conj")(x1)
+    if axis >= 0 and x1.ndim == x2.ndim > axis:
+        axis -= x1.ndim
     if axis >= 0:
         raise _error(
             _core.ArgumentError,
@@ -103,13 +105,15 @@ def _by_letters(first, rest):
 _einsum = None  # imported at the first call: it uses this module
 
 
-def softmax(x, /, *, axis=-1):
-    """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
+def softmax(x, /, *, axis=-1, dtype=None):
+    """exp(x) / sum(exp(x)) along an axis, without overflow, computed in `dtype`. Real floats."""
+    x = x if dtype is None else x.astype(dtype)
     return x.softmax(axis) if _is_tensor(x) else _core._softmax(_array(x), axis)
 
 
-def log_softmax(x, /, *, axis=-1):
-    """x - log(sum(exp(x))) along an axis, without overflow. Real floats."""
+def log_softmax(x, /, *, axis=-1, dtype=None):
+    """x - log(sum(exp(x))) along an axis, without overflow, computed in `dtype`. Real floats."""
+    x = x if dtype is None else x.astype(dtype)
     return x.log_softmax(axis) if _is_tensor(x) else _core._log_softmax(_array(x), axis)
 
 

@@ -164,14 +164,14 @@ def _one_pass(moment, x, axis, keepdims, correction=0.0):
     return _core._moments(moment, x, axis, keepdims, correction)
 
 
-def _moment_of_marked(name, x, axis, keepdims, where, correction=0.0):
-    """mean, var and std of the elements that NumPy's where= marks."""
+def _moment_of_marked(name, x, axis, keepdims, where, correction=0.0, about=None):
+    """mean, var and std of the elements that NumPy's where= marks; var and std about a given mean, which has the axes that are summed."""
     if _name(x.dtype) in _INTEGERS or _name(x.dtype) == "bool":
         x = x.astype(_float32)
     where = where if hasattr(where, "dtype") else asarray(where)
     marked = broadcast_to(where.astype(_bool), tuple(x.shape))
     count = count_nonzero(marked, axis=axis, keepdims=True).astype(x.dtype)
-    out = sum(x, axis=axis, keepdims=True, where=marked) / count
+    out = sum(x, axis=axis, keepdims=True, where=marked) / count if about is None else about
     if name != "mean":
         rest = _where(marked, x - out, 0.0)
         out = sum(rest * rest, axis=axis, keepdims=True) / (count - correction)
@@ -181,8 +181,9 @@ def _moment_of_marked(name, x, axis, keepdims, where, correction=0.0):
     return squeeze(out, axis=tuple(range(x.ndim)) if axis is None else axis)
 
 
-def mean(x, /, *, axis=None, keepdims=False, where=None):
-    """Arithmetic mean."""
+def mean(x, /, *, axis=None, keepdims=False, where=None, dtype=None):
+    """Arithmetic mean, computed in `dtype`."""
+    x = x if dtype is None else x.astype(dtype)
     if where is not None and where is not True:
         return _moment_of_marked("mean", x, axis, keepdims, where)
     if _is_whole(x):
@@ -200,10 +201,12 @@ def mean(x, /, *, axis=None, keepdims=False, where=None):
     return sum(x, axis=axis, keepdims=keepdims) / _count(x, axis)
 
 
-def var(x, /, *, axis=None, correction=0.0, keepdims=False, where=None):
-    """Variance, over n - correction."""
-    if where is not None and where is not True:
-        return _moment_of_marked("var", x, axis, keepdims, where, correction)
+def var(x, /, *, axis=None, correction=0.0, keepdims=False, where=None, dtype=None, mean=None):
+    """Variance, over n - correction, computed in `dtype`; about `mean`, which has the summed axes with extent 1, where it is given."""
+    x = x if dtype is None else x.astype(dtype)
+    if mean is not None or where is not None and where is not True:
+        where = True if where is None else where
+        return _moment_of_marked("var", x, axis, keepdims, where, correction, mean)
     if _is_constant(x):
         out = var(x.data, axis=axis, correction=correction, keepdims=keepdims)
         return _core.Tensor(out, requires_grad=False)
@@ -237,10 +240,12 @@ def _spread(x, axis, correction, keepdims):
     return out.astype(x.dtype) if narrow else out
 
 
-def std(x, /, *, axis=None, correction=0.0, keepdims=False, where=None):
-    """Standard deviation."""
-    if where is not None and where is not True:
-        return _moment_of_marked("std", x, axis, keepdims, where, correction)
+def std(x, /, *, axis=None, correction=0.0, keepdims=False, where=None, dtype=None, mean=None):
+    """Standard deviation; dtype and mean as in var."""
+    x = x if dtype is None else x.astype(dtype)
+    if mean is not None or where is not None and where is not True:
+        where = True if where is None else where
+        return _moment_of_marked("std", x, axis, keepdims, where, correction, mean)
     if _is_constant(x):
         out = std(x.data, axis=axis, correction=correction, keepdims=keepdims)
         return _core.Tensor(out, requires_grad=False)
@@ -311,7 +316,7 @@ def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
     return _cumulative("prod", x, axis, dtype, include_initial)
 
 
-def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
+def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     """Differences of neighbours, n times."""
     axis = _axis(axis, x.ndim, "diff")
     edge = lambda p: p if getattr(p, "ndim", 0) else full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), p, dtype=x.dtype, device=x.device)  # noqa: E731  # fmt: skip

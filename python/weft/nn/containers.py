@@ -53,9 +53,15 @@ class _Named(Module):
 class ModuleDict(_Named):
     """Modules by name; parameters are "name.weight"."""
 
+    def __init__(self, modules=None):
+        super().__init__(modules)
+
 
 class ParameterDict(_Named):
     """Parameters by name; tensors and arrays become parameters."""
+
+    def __init__(self, parameters=None):
+        super().__init__(parameters)
 
     def __setitem__(self, name, value):
         self.items_[name] = value if isinstance(value, Parameter) else Parameter(value)

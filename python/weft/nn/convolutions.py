@@ -10,32 +10,10 @@ import weft
 from .. import init
 from .._errors import error as _error
 from . import functional as F
+from .convolve import borders
 from .module import Module, Parameter
 from .pooling import _each
 from .resampling import pad
-
-
-def _padding(padding, kernel, dilation):
-    """One width for each axis; "same" keeps the size at stride 1, "valid" is none at all."""
-    if padding is None or isinstance(padding, str) and padding not in ("same", "valid"):
-        raise _error(
-            weft.ArgumentError,
-            "nn.conv.padding",
-            f"padding is {padding!r}",
-            ['legal: numbers, "same", "valid"'],
-        )
-    if padding == "same" and any(d * (k - 1) % 2 for k, d in zip(kernel, dilation)):
-        raise _error(
-            weft.ArgumentError,
-            "nn.conv.padding",
-            f'padding "same" of a kernel {tuple(kernel)} would differ from side to side',
-            help="an odd kernel, or weft.pad before a convolution without padding",
-        )
-    if padding == "same":
-        return tuple(d * (k - 1) // 2 for k, d in zip(kernel, dilation))
-    if padding == "valid":
-        return (0,) * len(kernel)
-    return tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * len(kernel)
 
 
 class _Conv(Module):
@@ -83,14 +61,15 @@ class _Forward(_Conv):
         dilation=1,
         groups=1,
         bias=True,
+        padding_mode="zeros",
         device=None,
         dtype=None,
-        padding_mode="zeros",
     ):
         super().__init__()
         kernel, self.dilation = _each(kernel_size, self.spatial), _each(dilation, self.spatial)
         self.stride, self.groups = _each(stride, self.spatial), groups
-        self.padding = _padding(padding, kernel, self.dilation)
+        self._borders = borders(padding, kernel, self.dilation)
+        self.padding = padding if isinstance(padding, str) else _each(padding, self.spatial)
         if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
             raise _error(
                 weft.ArgumentError,
@@ -104,7 +83,7 @@ class _Forward(_Conv):
     def forward(self, x):
         padding = self.padding
         if self.padding_mode != "zeros":
-            x = pad(x, [p for p in reversed(padding) for _ in (0, 1)], self.padding_mode)
+            x = pad(x, [p for pair in reversed(self._borders) for p in pair], self.padding_mode)
             padding = (0,) * self.spatial
         function = getattr(F, f"conv{self.spatial}d")
         return self._add_bias(
@@ -147,10 +126,18 @@ class _Backward(_Conv):
         groups=1,
         bias=True,
         dilation=1,
+        padding_mode="zeros",
         device=None,
         dtype=None,
     ):
         super().__init__()
+        if padding_mode != "zeros":
+            raise _error(
+                weft.ArgumentError,
+                "nn.conv.padding_mode",
+                f"a transposed convolution with padding_mode {padding_mode!r}",
+                ['legal: "zeros"'],
+            )
         self.stride, self.padding, self.output_padding = (
             _each(v, self.spatial) for v in (stride, padding, output_padding)
         )

@@ -54,9 +54,37 @@ def _one(value):
     return value[0] if isinstance(value, (tuple, list)) else value
 
 
+def borders(padding, kernel, dilation):
+    """(before, after) for each axis; "same" keeps the size at stride 1 (an odd border has its greater part behind), "valid" is none."""
+    if padding is None or isinstance(padding, str) and padding not in ("same", "valid"):
+        raise _error(
+            weft.ArgumentError,
+            "nn.conv.padding",
+            f"padding is {padding!r}",
+            ['legal: numbers, "same", "valid"'],
+        )
+    if padding == "same":
+        return [(d * (k - 1) // 2, (d * (k - 1) + 1) // 2) for k, d in zip(kernel, dilation)]
+    if padding == "valid":
+        return [(0, 0)] * len(kernel)
+    return [(p, p) for p in _each(padding, len(kernel))]
+
+
+def _bordered(x, weight, padding, dilation):
+    """x and the border in numbers; what one side has more than the other is put around x here."""
+    if not isinstance(padding, str):
+        return x, padding
+    kernel = weight.shape[2:]
+    pairs = borders(padding, kernel, _each(dilation, len(kernel)))
+    if any(a != b for a, b in pairs):
+        x = weft.pad(x, [(0, 0), (0, 0), *((0, b - a) for a, b in pairs)])
+    return x, tuple(a for a, _ in pairs)
+
+
 def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """x (n, c, length) with weight (o, c / groups, k)."""
     _ranks("conv1d", x, weight, 3)
+    x, padding = _bordered(x, weight, padding, dilation)
     options = ((1, _one(stride)), (0, _one(padding)), (1, _one(dilation)), groups)
     y = _conv2d(x.unsqueeze(2), weight.unsqueeze(2), *options).squeeze(2)
     return _add_bias("conv1d", y, bias)
@@ -73,7 +101,8 @@ def conv_transpose1d(
 
 
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """x (n, c, h, w) with weight (o, c / groups, kh, kw) and bias (o,). Options: a number or (rows, columns)."""
+    """x (n, c, h, w) with weight (o, c / groups, kh, kw) and bias (o,). Options: a number or (rows, columns); padding also "same" or "valid"."""
+    x, padding = _bordered(x, weight, padding, dilation)
     return _add_bias("conv2d", _conv2d(x, weight, stride, padding, dilation, groups), bias)
 
 
@@ -88,6 +117,7 @@ def conv_transpose2d(
 def conv3d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """x (n, c, d, h, w) with weight (o, c / groups, kd, kh, kw): slices convolved as images, kd of them added up."""
     _ranks("conv3d", x, weight, 5)
+    x, padding = _bordered(x, weight, padding, dilation)
     stride, padding, dilation = (_each(v, 3) for v in (stride, padding, dilation))
     n, c, depth, h, w = x.shape
     taps = weight.shape[2]

@@ -220,8 +220,10 @@ def elu(x, alpha=1.0):
 
 @_pointwise
 def softplus(x, beta=1.0, threshold=20.0):
-    """log(1 + exp(beta x)) / beta, without overflow. PyTorch's threshold changes nothing: the exact value is x itself there."""
-    return weft.logaddexp(x * beta, 0.0) * (1.0 / beta)
+    """log(1 + exp(beta x)) / beta, without overflow; x itself where beta x is above the threshold."""
+    y = weft.logaddexp(x * beta, 0.0) * (1.0 / beta)
+    # From 20 on both are the same number but for two billionths.
+    return y if threshold >= 20 else weft.where(x * beta > threshold, x, y)
 
 
 def sigmoid(x):

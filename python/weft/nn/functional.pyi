@@ -92,7 +92,7 @@ def gumbel_softmax(logits: Tensor, tau: Any = 1.0, hard: Any = False, dim: int =
 def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] | None = 1, padding: int | str | tuple[int, ...] | None = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1) -> Tensor:
     """x (n, c, length) with weight (o, c / groups, k)."""
 def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] | None = 1, padding: int | str | tuple[int, ...] | None = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1) -> Tensor:
-    """x (n, c, h, w) with weight (o, c / groups, kh, kw) and bias (o,). Options: a number or (rows, columns)."""
+    """x (n, c, h, w) with weight (o, c / groups, kh, kw) and bias (o,). Options: a number or (rows, columns); padding also "same" or "valid"."""
 def conv3d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] | None = 1, padding: int | str | tuple[int, ...] | None = 0, dilation: int | tuple[int, ...] = 1, groups: int = 1) -> Tensor:
     """x (n, c, d, h, w) with weight (o, c / groups, kd, kh, kw): slices convolved as images, kd of them added up."""
 def conv_transpose1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | tuple[int, ...] | None = 1, padding: int | str | tuple[int, ...] | None = 0, output_padding: int | tuple[int, ...] = 0, groups: int = 1, dilation: int | tuple[int, ...] = 1) -> Tensor:
@@ -121,11 +121,11 @@ def alpha_dropout(x: Tensor, p: float = 0.5, training: _bool = False, key: rando
     """Sets elements to the lowest value of selu, and scales and shifts so that mean and variance stay."""
 def feature_alpha_dropout(x: Tensor, p: float = 0.5, training: _bool = False, key: random.Key | None = None) -> Tensor:
     """alpha_dropout of whole channels of (n, c, ...)."""
-def embedding(weight: Tensor, index: Tensor | Tensor, padding_idx: int | None = None) -> Tensor:
+def embedding(weight: Tensor, index: Tensor | Tensor, padding_idx: int | None = None, max_norm: float | None = None, norm_type: Any = 2.0, scale_grad_by_freq: Any = False, sparse: Any = False) -> Tensor:
     """Rows of weight; the row padding_idx gets no gradient. Raises IndexError for rows that are not there, on
     cards at the next copy to the host or synchronize() of the device.
     """
-def embedding_bag(index: Tensor | Tensor, weight: Tensor, offsets: Any = None, mode: str = 'mean') -> Tensor:
+def embedding_bag(index: Tensor | Tensor, weight: Tensor, offsets: Any = None, max_norm: float | None = None, norm_type: Any = 2.0, scale_grad_by_freq: Any = False, mode: str = 'mean', sparse: Any = False, per_sample_weights: Any = None, include_last_offset: Any = False, padding_idx: int | None = None) -> Tensor:
     """Sums, means or maxima of the rows of weight in each bag."""
 def pixel_shuffle(x: Tensor, upscale_factor: Any) -> Tensor:
     """(n, c r r, h, w) to (n, c, h r, w r): r r channels become the pixels of a square."""
@@ -164,6 +164,8 @@ def adaptive_max_pool3d(x: Tensor, output_size: Any) -> Tensor:
 def lp_pool1d(x: Tensor, norm_type: Any, kernel: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None, ceil_mode: _bool = False) -> Tensor:
     """(sum of x ** norm_type) ** (1 / norm_type) of each window; of one over the edge, the mean times the whole window."""
 def lp_pool2d(x: Tensor, norm_type: Any, kernel: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None, ceil_mode: _bool = False) -> Tensor:
+    """(sum of x ** norm_type) ** (1 / norm_type) of each window; of one over the edge, the mean times the whole window."""
+def lp_pool3d(x: Tensor, norm_type: Any, kernel: int | tuple[int, ...], stride: int | tuple[int, ...] | None = None, ceil_mode: _bool = False) -> Tensor:
     """(sum of x ** norm_type) ** (1 / norm_type) of each window; of one over the edge, the mean times the whole window."""
 def affine_grid(theta: Any, size: Any, align_corners: Any = False) -> Tensor:
     """Places (n, h, w, 2) for grid_sample from matrices theta (n, 2, 3) and a size (n, c, h, w); (n, 3, 4) and five extents for volumes."""
@@ -225,8 +227,8 @@ def upsample_bilinear(x: Tensor, size: Any = None, scale_factor: Any = None) -> 
     """interpolate between elements, corners on corners."""
 def upsample_nearest(x: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
     """interpolate by the nearest element."""
-def instance_norm(x: Tensor, weight: Tensor | None = None, bias: _bool | None = None, eps: float = 1e-05) -> Tensor:
-    """group_norm with each channel a group of its own."""
+def instance_norm(x: Tensor, running_mean: Any = None, running_var: Any = None, weight: Tensor | None = None, bias: _bool | None = None, use_input_stats: Any = True, momentum: float = 0.1, eps: float = 1e-05) -> Tensor:
+    """group_norm with each channel a group of its own; by the running statistics unless use_input_stats, which move by `momentum` else."""
 def local_response_norm(x: Tensor, size: Any, alpha: Any = 0.0001, beta: Any = 0.75, k: float = 1.0) -> Tensor:
     """x over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta; zeros beyond the edges."""
 def batch_norm(x: Tensor, running_mean: Any, running_var: Any, weight: Tensor | None = None, bias: _bool | None = None, training: _bool = False, eps: float = 1e-05, momentum: float = 0.1) -> Tensor:
@@ -252,7 +254,7 @@ def leaky_relu(x: Tensor, slope: float = 0.01, negative_slope: Any = None) -> Te
 def elu(x: Tensor, alpha: Any = 1.0) -> Tensor:
     """x where positive, else alpha (exp(x) - 1)."""
 def softplus(x: Tensor, beta: Any = 1.0, threshold: Any = 20.0) -> Tensor:
-    """log(1 + exp(beta x)) / beta, without overflow. PyTorch's threshold changes nothing: the exact value is x itself there."""
+    """log(1 + exp(beta x)) / beta, without overflow; x itself where beta x is above the threshold."""
 def sigmoid(x: Tensor) -> Tensor:
     """1 / (1 + exp(-x))."""
 def tanh(x: Tensor) -> Tensor:

@@ -80,8 +80,32 @@ def _affine(x, scale, shift):
     return x * scale + shift
 
 
-def instance_norm(x, weight=None, bias=None, eps=1e-5):
-    """group_norm with each channel a group of its own."""
+def statistics_of_images(x, mean, var, momentum):
+    """Running statistics that have taken the means of those of a batch's images, by a part `momentum`."""
+    axes, data = tuple(range(2, x.ndim)), getattr(x, "data", x)
+    size = x.size // max(x.shape[0] * x.shape[1], 1)
+    new_mean = weft.mean(weft.mean(data, axis=axes), axis=0)
+    new_var = weft.mean(weft.var(data, axis=axes, correction=1.0 if size > 1 else 0.0), axis=0)
+    return moved_statistics(mean, var, new_mean, new_var, 1 - momentum, momentum, momentum)
+
+
+def instance_norm(
+    x,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    use_input_stats=True,
+    momentum=0.1,
+    eps=1e-5,
+):
+    """group_norm with each channel a group of its own; by the running statistics unless use_input_stats, which move by `momentum` else."""
+    if not use_input_stats:
+        return by_statistics(x, running_mean, running_var, weight, bias, eps)
+    if running_mean is not None:
+        moved = statistics_of_images(x, running_mean, running_var, momentum)
+        for kept, new in zip((running_mean, running_var), moved):
+            weft.copyto(kept, new)
     return group_norm(x, x.shape[1], weight, bias, eps)
 
 
@@ -117,7 +141,9 @@ class LocalResponseNorm(Module):
 class GroupNorm(Module):
     """nn.functional.group_norm with a weight and a bias for each channel, or none (affine=False)."""
 
-    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None):
+    def __init__(
+        self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True
+    ):
         super().__init__()
         self.num_groups, self.eps = num_groups, eps
         self.weight = self.bias = None
@@ -130,6 +156,7 @@ class GroupNorm(Module):
             )
         if affine:
             self.weight = Parameter(init.ones(num_channels, dtype=dtype, device=device))
+        if affine and bias:
             self.bias = Parameter(init.zeros(num_channels, dtype=dtype, device=device))
 
     def forward(self, x):
@@ -137,17 +164,43 @@ class GroupNorm(Module):
 
 
 class InstanceNorm2d(GroupNorm):
-    """Normalises each channel of each image (n, c, h, w) or (c, h, w) by itself; no weights unless affine."""
+    """Normalises each channel of each image (n, c, h, w) or (c, h, w) by itself; no weights unless affine.
+
+    track_running_stats: eval normalises by running means of the images' statistics, of which each batch's take a part `momentum`.
+    """
 
     spatial = 2
 
-    def __init__(self, num_features, eps=1e-5, affine=False, device=None, dtype=None):
-        super().__init__(num_features, num_features, eps, affine, device, dtype)
+    def __init__(
+        self,
+        num_features,
+        eps=1e-5,
+        momentum=0.1,
+        affine=False,
+        track_running_stats=False,
+        device=None,
+        dtype=None,
+        *,
+        bias=True,
+    ):
+        super().__init__(num_features, num_features, eps, affine, device, dtype, bias=bias)
+        self.momentum, self.running_mean, self.running_var = momentum, None, None
+        if track_running_stats:
+            self.running_mean = weft.zeros((num_features,), dtype=dtype, device=device)
+            self.running_var = weft.ones((num_features,), dtype=dtype, device=device)
 
     @listed("around")
     def forward(self, x):
         if x.ndim == self.spatial + 1:
-            return super().forward(x[None])[0]
+            return self.forward(x[None])[0]
+        if self.running_mean is None:
+            return super().forward(x)
+        if not self.training:
+            return by_statistics(
+                x, self.running_mean, self.running_var, self.weight, self.bias, self.eps
+            )
+        moved = statistics_of_images(x, self.running_mean, self.running_var, self.momentum)
+        self.running_mean, self.running_var = moved
         return super().forward(x)
 
 

@@ -24,10 +24,18 @@ class _Loss(Module):
         self.reduction = reduction
 
 
+def _first(weight, reduction):
+    """(weight, reduction) of a loss whose first argument is PyTorch's weight, or the reduction."""
+    return (None, weight) if isinstance(weight, str) else (weight, reduction)
+
+
 class CrossEntropyLoss(_Loss):
     """nn.functional.cross_entropy."""
 
-    def __init__(self, ignore_index=None, label_smoothing=0.0, reduction="mean", weight=None):
+    def __init__(self, weight=None, ignore_index=None, label_smoothing=0.0, reduction="mean"):
+        if isinstance(weight, int):
+            weight, ignore_index = None, weight
+        weight, reduction = _first(weight, reduction)
         super().__init__(reduction)
         self.ignore_index, self.label_smoothing, self.weight = ignore_index, label_smoothing, weight
 
@@ -40,7 +48,8 @@ class CrossEntropyLoss(_Loss):
 class NLLLoss(_Loss):
     """nn.functional.nll_loss."""
 
-    def __init__(self, reduction="mean", weight=None, ignore_index=None):
+    def __init__(self, weight=None, ignore_index=None, reduction="mean"):
+        weight, reduction = _first(weight, reduction)
         super().__init__(reduction)
         self.weight, self.ignore_index = weight, ignore_index
 
@@ -76,7 +85,8 @@ class SmoothL1Loss(_Loss):
 class BCELoss(_Loss):
     """nn.functional.binary_cross_entropy."""
 
-    def __init__(self, reduction="mean", weight=None):
+    def __init__(self, weight=None, *, reduction="mean"):
+        weight, reduction = _first(weight, reduction)
         super().__init__(reduction)
         self.weight = weight
 
@@ -87,7 +97,8 @@ class BCELoss(_Loss):
 class BCEWithLogitsLoss(_Loss):
     """nn.functional.binary_cross_entropy_with_logits."""
 
-    def __init__(self, reduction="mean", pos_weight=None, weight=None):
+    def __init__(self, weight=None, *, reduction="mean", pos_weight=None):
+        weight, reduction = _first(weight, reduction)
         super().__init__(reduction)
         self.pos_weight, self.weight = pos_weight, weight
 
@@ -210,7 +221,9 @@ class TripletMarginWithDistanceLoss(_Loss):
 class PoissonNLLLoss(_Loss):
     """nn.functional.poisson_nll_loss."""
 
-    def __init__(self, log_input=True, full=False, eps=1e-8, reduction="mean"):
+    def __init__(
+        self, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
+    ):
         super().__init__(reduction)
         self.options = log_input, full, eps
 

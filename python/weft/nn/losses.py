@@ -128,8 +128,9 @@ def cross_entropy(
     Rows labelled ignore_index count neither in the sum nor in the mean. label_smoothing s puts (1 - s) on the label
     and s / classes on every class. `weight` scales each class's part; the mean is then over the labels' weights.
     Labels of the logits' own shape and of floats are probabilities of the classes. Raises ShapeError, ArgumentError,
-    and IndexError for labels outside [0, classes).
+    and IndexError for labels outside [0, classes). In the third place PyTorch's weight is understood, too.
     """
+    ignore_index, weight = _third(ignore_index, weight, None)
     _check_ignored("cross_entropy", ignore_index)
     if _are_probabilities(logits, labels):
         return _soft_cross_entropy(logits, labels, label_smoothing, reduction, weight)
@@ -146,6 +147,13 @@ def cross_entropy(
     return _mean_of(losses, keep, reduction, shape)
 
 
+def _third(option, weight, default):
+    """(option, weight) of a call whose third place has the option, or the weight as in PyTorch."""
+    if weight is None and isinstance(option, (weft.Tensor, weft.NDArray)):
+        return default, option
+    return option, weight
+
+
 def _check_ignored(name, ignore_index):
     if ignore_index is not None and not isinstance(ignore_index, int):
         raise _error(
@@ -153,7 +161,7 @@ def _check_ignored(name, ignore_index):
             "nn.loss.ignore_index",
             f"{name} got a {type(ignore_index).__name__} as ignore_index",
             ["legal: an integer, or None"],
-            help="weights of the classes are named: weight=...",
+            help="weights of the classes are an array, or named: weight=...",
         )
 
 
@@ -182,6 +190,7 @@ def _soft_cross_entropy(logits, target, smoothing, reduction, weight):
 
 def nll_loss(log_probabilities, labels, ignore_index=None, reduction="mean", weight=None):
     """-log_probabilities[label]: cross_entropy of what log_softmax already normalised."""
+    ignore_index, weight = _third(ignore_index, weight, None)
     _check_ignored("nll_loss", ignore_index)
     rows, labels, shape = _picked(log_probabilities, labels, "cross_entropy")
     losses, keep = _chosen(rows, labels, ignore_index, 0.0, weight)
@@ -299,6 +308,7 @@ def _weighed(loss, weight):
 
 def binary_cross_entropy(x, target, reduction="mean", weight=None):
     """-(t log x + (1 - t) log(1 - x)) of probabilities; logarithms are held at -100, as in PyTorch."""
+    reduction, weight = _third(reduction, weight, "mean")
     target = _like(x, target, "binary_cross_entropy")
     if weight is None:
         return each(_crossed, reduction, x, target)
@@ -308,6 +318,7 @@ def binary_cross_entropy(x, target, reduction="mean", weight=None):
 def binary_cross_entropy_with_logits(x, target, reduction="mean", pos_weight=None, weight=None):
     """binary_cross_entropy(sigmoid(x), target), without overflow for large |x|; pos_weight scales the part of t,
     weight, which broadcasts, each loss."""
+    reduction, weight = _third(reduction, weight, "mean")
     target = _like(x, target, "binary_cross_entropy_with_logits")
     if pos_weight is None and weight is None:
         return each(_logistic, reduction, x, target)

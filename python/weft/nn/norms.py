@@ -45,10 +45,12 @@ class _BatchNorm(Module):
         eps=1e-5,
         momentum=0.1,
         affine=True,
+        track_running_stats=True,
         device=None,
         dtype=None,
         num_features=None,
-        track_running_stats=True,
+        *,
+        bias=True,
     ):
         super().__init__()
         dim = _extent("BatchNorm", dim, num_features, "num_features")
@@ -56,6 +58,7 @@ class _BatchNorm(Module):
         self.weight = self.bias = None
         if affine:
             self.weight = Parameter(init.ones(dim, dtype=dtype, device=device))
+        if affine and bias:
             self.bias = Parameter(init.zeros(dim, dtype=dtype, device=device))
         self.running_mean = self.running_var = None
         self.batches = 0
@@ -119,7 +122,8 @@ class _BatchNorm(Module):
         scale = weft.rsqrt(var + self.eps)
         if self.weight is None:
             return centred * scale
-        return centred * (scale * self.weight.reshape(*shape)) + self.bias.reshape(*shape)
+        y = centred * (scale * self.weight.reshape(*shape))
+        return y if self.bias is None else y + self.bias.reshape(*shape)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -149,6 +153,7 @@ class LayerNorm(Module):
         dim=None,
         eps=1e-5,
         elementwise_affine=True,
+        bias=True,
         device=None,
         dtype=None,
         normalized_shape=None,
@@ -159,6 +164,7 @@ class LayerNorm(Module):
         self.weight = self.bias = None
         if elementwise_affine:
             self.weight = Parameter(init.ones(*self.shape, dtype=dtype, device=device))
+        if elementwise_affine and bias:
             self.bias = Parameter(init.zeros(*self.shape, dtype=dtype, device=device))
 
     def forward(self, x):

@@ -24,6 +24,7 @@ __all__ = [
     ),
     "lp_pool1d",
     "lp_pool2d",
+    "lp_pool3d",
 ]
 
 
@@ -308,6 +309,12 @@ def lp_pool2d(x, norm_type, kernel, stride=None, ceil_mode=False):
     return (mean * math.prod(_each(kernel, 2))) ** (1.0 / norm_type)
 
 
+def lp_pool3d(x, norm_type, kernel, stride=None, ceil_mode=False):
+    """(sum of x ** norm_type) ** (1 / norm_type) of each window; of one over the edge, the mean times the whole window."""
+    mean = _avg_pool(3, "lp_pool3d", x**norm_type, kernel, stride, 0, ceil_mode, True, None)
+    return (mean * math.prod(_each(kernel, 3))) ** (1.0 / norm_type)
+
+
 def adaptive_avg_pool1d(x, output_size):
     """Means of output_size windows that together cover the axis; they overlap where it does not divide."""
     return _adaptive(1, "adaptive_avg_pool1d", x, output_size, _adaptive_mean)
@@ -417,13 +424,19 @@ class LPPool1d(Module):
         self.options = norm_type, kernel_size, stride, ceil_mode
 
     def forward(self, x):
-        return (lp_pool1d if self.axes == 1 else lp_pool2d)(x, *self.options)
+        return (lp_pool1d, lp_pool2d, lp_pool3d)[self.axes - 1](x, *self.options)
 
 
 class LPPool2d(LPPool1d):
     """The p-norm of each window."""
 
     axes = 2
+
+
+class LPPool3d(LPPool1d):
+    """The p-norm of each window."""
+
+    axes = 3
 
 
 class _AdaptivePool(Module):
@@ -454,9 +467,21 @@ class AdaptiveAvgPool3d(AdaptiveAvgPool1d):
 
 
 class AdaptiveMaxPool1d(_AdaptivePool):
-    """The largest of windows, as many as output_size says."""
+    """The largest of windows, as many as output_size says; with return_indices their positions, too."""
 
     axes, take = 1, staticmethod(_largest)
+
+    def __init__(self, output_size, return_indices=False):
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, x):
+        if not self.return_indices:
+            return super().forward(x)
+        from . import unpooling
+
+        found = getattr(unpooling, f"adaptive_max_pool{self.axes}d_with_indices")
+        return found(x, self.output_size)
 
 
 class AdaptiveMaxPool2d(AdaptiveMaxPool1d):

@@ -105,12 +105,22 @@ class RNN(Module):
         input_size,
         hidden_size,
         num_layers=1,
+        bias=True,
         batch_first=False,
         dropout=0.0,
         bidirectional=False,
+        proj_size=0,
         **kwargs,
     ):
         super().__init__()
+        if proj_size:
+            raise _error(
+                weft.ArgumentError,
+                "nn.rnn.projection",
+                f"{type(self).__name__} with proj_size {proj_size}",
+                ["legal: 0"],
+                help="project the outputs with nn.Linear behind the layer",
+            )
         if num_layers < 1 or not 0 <= dropout <= 1:
             raise _error(
                 weft.ArgumentError,
@@ -125,6 +135,7 @@ class RNN(Module):
             self.cell(
                 hidden_size * self.directions if k >= self.directions else input_size,
                 hidden_size,
+                bias=bias,
                 **kwargs,
             )
             for k in range(num_layers * self.directions)

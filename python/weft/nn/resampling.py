@@ -207,13 +207,22 @@ def _array(values, dtype, device):
 class Upsample(Module):
     """nn.functional.interpolate."""
 
-    def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=False):
+    def __init__(
+        self,
+        size=None,
+        scale_factor=None,
+        mode="nearest",
+        align_corners=False,
+        recompute_scale_factor=None,
+    ):
         super().__init__()
         self.size, self.scale_factor = size, scale_factor
+        self.recompute_scale_factor = recompute_scale_factor
         self.mode, self.align_corners = mode, bool(align_corners)
 
     def forward(self, x):
-        return interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners)
+        options = self.mode, self.align_corners, self.recompute_scale_factor
+        return interpolate(x, self.size, self.scale_factor, *options)
 
 
 class UpsamplingNearest2d(Upsample):

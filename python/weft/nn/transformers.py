@@ -25,7 +25,8 @@ from .norms import LayerNorm
 class MultiheadAttention(Module):
     """Attention of several heads: forward(query, key, value) gives (output, weights).
 
-    in_proj_weight is (3 embed_dim, embed_dim), as in PyTorch (with kdim or vdim there are q_, k_ and v_proj_weight).
+    in_proj_weight is (3 embed_dim, embed_dim), as in PyTorch (with kdim or vdim there are q_, k_ and v_proj_weight). add_bias_kv: one more key and value,
+    bias_k and bias_v, that are learnt; add_zero_attn: one more of zeros.
     Weights are the means over the heads unless average_attn_weights is False, None unless need_weights. Raises
     ShapeError.
     """
@@ -36,6 +37,8 @@ class MultiheadAttention(Module):
         num_heads,
         dropout=0.0,
         bias=True,
+        add_bias_kv=False,
+        add_zero_attn=False,
         kdim=None,
         vdim=None,
         batch_first=False,
@@ -68,6 +71,13 @@ class MultiheadAttention(Module):
         self.out_proj = Linear(embed_dim, embed_dim, bias=bias, **make)
         if bias:
             self.out_proj.bias.data = weft.zeros_like(self.out_proj.bias.data)
+        self.bias_k = self.bias_v = None
+        if add_bias_kv:
+            spread = math.sqrt(2.0 / (embed_dim + embed_dim))
+            self.bias_k, self.bias_v = (
+                Parameter(init.randn(1, 1, embed_dim, std=spread, **make)) for _ in range(2)
+            )
+        self.add_zero_attn = add_zero_attn
 
     def _projected(self, k, x):
         e = self.embed_dim
@@ -100,6 +110,26 @@ class MultiheadAttention(Module):
                     [f"legal: {(n, s)}"],
                 )
         return mask, padding
+
+    def _lengthened(self, k, v, mask, padding):
+        """Keys and values with those that the layer adds itself, which no mask hides."""
+        n, heads, s, width = k.shape
+        rows = []
+        if self.bias_k is not None:
+            shape = (1, heads, 1, width)
+            rows.append([b.reshape(shape) for b in (self.bias_k, self.bias_v)])
+        if self.add_zero_attn:
+            rows.append([weft.zeros((1, heads, 1, width), dtype=k.dtype, device=k.device)] * 2)
+        for of_k, of_v in rows:
+            shape = (n, heads, 1, width)
+            k, v = (
+                weft.concat([x, weft.broadcast_to(r, shape)], axis=2)
+                for x, r in ((k, of_k), (v, of_v))
+            )
+        open_ = lambda x: (
+            x if x is None else weft.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, len(rows))])
+        )  # noqa: E731
+        return k, v, open_(mask), open_(padding)
 
     @staticmethod
     def _added(mask, dtype):
@@ -155,6 +185,11 @@ class MultiheadAttention(Module):
             for i, x in enumerate(parts)
         )
         mask, padding = self._checked_masks(attn_mask, key_padding_mask, n, t, s, q, batched)
+        if self.bias_k is not None or self.add_zero_attn:
+            if is_causal and mask is None:
+                mask = weft.triu(weft.ones((t, s), dtype="bool"), k=1).to(q.device)
+            k, v, mask, padding = self._lengthened(k, v, mask, padding)
+            s = k.shape[2]
         if need_weights or not isinstance(q, Tensor):
             if is_causal and mask is None:
                 mask = weft.triu(weft.ones((t, s), dtype="bool"), k=1).to(q.device)
@@ -205,11 +240,12 @@ class _Layer(Module):
         layer_norm_eps=1e-5,
         batch_first=False,
         norm_first=False,
+        bias=True,
         device=None,
         dtype=None,
     ):
         super().__init__()
-        make = {"device": device, "dtype": dtype}
+        make = {"device": device, "dtype": dtype, "bias": bias}
         for name in self.attentions:
             part = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **make)
             setattr(self, name, part)
@@ -268,9 +304,14 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after another, and a norm if given."""
+    """Copies of an encoder layer, one after another, and a norm if given.
 
-    def __init__(self, encoder_layer, num_layers, norm=None):
+    enable_nested_tensor and mask_check choose how PyTorch runs it; they change nothing here.
+    """
+
+    def __init__(
+        self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True
+    ):
         super().__init__()
         self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
         self.norm = norm
@@ -316,24 +357,27 @@ class Transformer(Module):
         dim_feedforward=2048,
         dropout=0.1,
         activation="relu",
+        custom_encoder=None,
+        custom_decoder=None,
         layer_norm_eps=1e-5,
         batch_first=False,
         norm_first=False,
+        bias=True,
         device=None,
         dtype=None,
     ):
         super().__init__()
-        make = {"device": device, "dtype": dtype}
+        make = {"device": device, "dtype": dtype, "bias": bias}
         layer = d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps
         layer = *layer, batch_first, norm_first
 
         def norm():
             return LayerNorm(d_model, layer_norm_eps, **make)
 
-        self.encoder = TransformerEncoder(
+        self.encoder = custom_encoder or TransformerEncoder(
             TransformerEncoderLayer(*layer, **make), num_encoder_layers, norm()
         )
-        self.decoder = TransformerDecoder(
+        self.decoder = custom_decoder or TransformerDecoder(
             TransformerDecoderLayer(*layer, **make), num_decoder_layers, norm()
         )
         for p in self.parameters():

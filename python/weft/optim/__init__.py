@@ -100,9 +100,9 @@ class SGD(Optimizer):
         params,
         lr=0.01,
         momentum=0.0,
+        dampening=0.0,
         weight_decay=0.0,
         nesterov=False,
-        dampening=0.0,
         maximize=False,
     ):
         if nesterov and (momentum <= 0 or dampening != 0):
@@ -138,11 +138,16 @@ class SGD(Optimizer):
                 yield _roll, arguments, into(p, i, self._velocity)
 
 
+# Adam's arguments behind the rate by place: PyTorch's, or one number after the other.
+_PAIR_FIRST = ("betas", "eps", "weight_decay", "amsgrad")
+_NUMBERS_FIRST = ("beta1", "beta2", "eps", "weight_decay", "betas", "amsgrad", "maximize")
+
+
 class Adam(Optimizer):
     """Adam with bias correction; weight decay is added to the gradient. amsgrad divides by the largest of the running
     squares so far."""
 
-    decoupled = False
+    decoupled, _decay = False, 0.0
     _options = ("lr", "beta1", "beta2", "eps", "weight_decay", "amsgrad", "maximize")
     _rows = ("_m", "_v", "_largest")
 
@@ -150,16 +155,28 @@ class Adam(Optimizer):
         self,
         params,
         lr=0.001,
+        *places,
+        betas=None,
         beta1=0.9,
         beta2=0.999,
         eps=1e-8,
-        weight_decay=0.0,
-        betas=None,
+        weight_decay=None,
         amsgrad=False,
         maximize=False,
+        decoupled_weight_decay=None,
     ):
-        # PyTorch's third argument is a pair.
-        beta1, beta2 = beta1 if isinstance(beta1, (tuple, list)) else betas or (beta1, beta2)
+        if places:  # both orders, told by the pair
+            names = _PAIR_FIRST if isinstance(places[0], (tuple, list)) else _NUMBERS_FIRST
+            given = dict(zip(names, places))
+            own = {"beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": weight_decay}
+            own.update(betas=betas, amsgrad=amsgrad, maximize=maximize)
+            return self.__init__(
+                params, lr, **{**own, **given}, decoupled_weight_decay=decoupled_weight_decay
+            )
+        if decoupled_weight_decay is not None:
+            self.decoupled = bool(decoupled_weight_decay)
+        weight_decay = self._decay if weight_decay is None else weight_decay
+        beta1, beta2 = betas or (beta1, beta2)
         super().__init__(
             params,
             lr,
@@ -241,21 +258,7 @@ class SparseAdam(Adam):
 class AdamW(Adam):
     """Adam with weight decay apart from the gradient."""
 
-    decoupled = True
-
-    def __init__(
-        self,
-        params,
-        lr=0.001,
-        beta1=0.9,
-        beta2=0.999,
-        eps=1e-8,
-        weight_decay=0.01,
-        betas=None,
-        amsgrad=False,
-        maximize=False,
-    ):
-        super().__init__(params, lr, beta1, beta2, eps, weight_decay, betas, amsgrad, maximize)
+    decoupled, _decay = True, 0.01
 
 
 class RMSprop(Optimizer):

@@ -41,8 +41,15 @@ __all__ = [
 class LRScheduler:
     """Sets the rates of an optimizer's groups to rate(base, n) after n steps."""
 
-    def __init__(self, optimizer: weft.optim.Optimizer) -> None:
-        self.optimizer, self.last_epoch = optimizer, 0
+    def __init__(self, optimizer: weft.optim.Optimizer, last_epoch: int = -1) -> None:
+        """last_epoch: the number of steps before the last one taken, to go on from; -1 begins."""
+        if last_epoch != -1 and any("initial_lr" not in g for g in optimizer.param_groups):
+            raise _refused(
+                "optim.scheduler.resumed",
+                f"{type(self).__name__} from step {last_epoch} of groups without 'initial_lr'",
+                "-1, or groups that keep the rate at the start as 'initial_lr'",
+            )
+        self.optimizer, self.last_epoch = optimizer, last_epoch + 1
         self.base_lrs = [g.setdefault("initial_lr", g["lr"]) for g in optimizer.param_groups]
         self._apply()
 
@@ -84,6 +91,7 @@ class LambdaLR(LRScheduler):
         self,
         optimizer: weft.optim.Optimizer,
         lr_lambda: _Callable[[int], float] | _Sequence[_Callable[[int], float]],
+        last_epoch: int = -1,
     ) -> None:
         groups = len(optimizer.param_groups)
         self.factors = (
@@ -95,7 +103,7 @@ class LambdaLR(LRScheduler):
                 f"{len(self.factors)} functions for {groups} groups",
                 "one for each group",
             )
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def _apply(self):
         groups = self.optimizer.param_groups
@@ -110,8 +118,9 @@ class MultiplicativeLR(LambdaLR):
         self,
         optimizer: weft.optim.Optimizer,
         lr_lambda: _Callable[[int], float] | _Sequence[_Callable[[int], float]],
+        last_epoch: int = -1,
     ) -> None:
-        super().__init__(optimizer, lr_lambda)
+        super().__init__(optimizer, lr_lambda, last_epoch)
 
     def _apply(self):
         groups = self.optimizer.param_groups
@@ -122,9 +131,15 @@ class MultiplicativeLR(LambdaLR):
 class StepLR(LRScheduler):
     """base * gamma ** (n // step_size)."""
 
-    def __init__(self, optimizer: weft.optim.Optimizer, step_size: int, gamma: float = 0.1) -> None:
+    def __init__(
+        self,
+        optimizer: weft.optim.Optimizer,
+        step_size: int,
+        gamma: float = 0.1,
+        last_epoch: int = -1,
+    ) -> None:
         self.step_size, self.gamma = step_size, gamma
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, n: int) -> float:
         return base * self.gamma ** (n // self.step_size)
@@ -134,10 +149,14 @@ class MultiStepLR(LRScheduler):
     """base * gamma ** (number of milestones reached)."""
 
     def __init__(
-        self, optimizer: weft.optim.Optimizer, milestones: _Sequence[int], gamma: float = 0.1
+        self,
+        optimizer: weft.optim.Optimizer,
+        milestones: _Sequence[int],
+        gamma: float = 0.1,
+        last_epoch: int = -1,
     ) -> None:
         self.milestones, self.gamma = sorted(milestones), gamma
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, n: int) -> float:
         return base * self.gamma ** bisect.bisect_right(self.milestones, n)
@@ -146,9 +165,9 @@ class MultiStepLR(LRScheduler):
 class ExponentialLR(LRScheduler):
     """base * gamma ** n."""
 
-    def __init__(self, optimizer: weft.optim.Optimizer, gamma: float) -> None:
+    def __init__(self, optimizer: weft.optim.Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, n: int) -> float:
         return base * self.gamma**n
@@ -163,9 +182,10 @@ class LinearLR(LRScheduler):
         start_factor: float = 1.0 / 3,
         end_factor: float = 1.0,
         total_iters: int = 5,
+        last_epoch: int = -1,
     ) -> None:
         self.start, self.end, self.total = start_factor, end_factor, total_iters
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, n: int) -> float:
         return base * (self.start + (self.end - self.start) * min(n, self.total) / self.total)
@@ -174,9 +194,15 @@ class LinearLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
     """Half a cosine from base to eta_min in T_max steps."""
 
-    def __init__(self, optimizer: weft.optim.Optimizer, T_max: int, eta_min: float = 0.0) -> None:
+    def __init__(
+        self,
+        optimizer: weft.optim.Optimizer,
+        T_max: int,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
+    ) -> None:
         self.T_max, self.eta_min = T_max, eta_min
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, n: int) -> float:
         return self.eta_min + (base - self.eta_min) * (1 + math.cos(math.pi * n / self.T_max)) / 2
@@ -186,10 +212,14 @@ class ConstantLR(LRScheduler):
     """base * factor for total_iters steps, then base."""
 
     def __init__(
-        self, optimizer: weft.optim.Optimizer, factor: float = 1.0 / 3, total_iters: int = 5
+        self,
+        optimizer: weft.optim.Optimizer,
+        factor: float = 1.0 / 3,
+        total_iters: int = 5,
+        last_epoch: int = -1,
     ) -> None:
         self.factor, self.total = factor, total_iters
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, n: int) -> float:
         return base * self.factor if n < self.total else base
@@ -199,10 +229,14 @@ class PolynomialLR(LRScheduler):
     """base * (1 - n / total_iters) ** power, 0 after total_iters steps."""
 
     def __init__(
-        self, optimizer: weft.optim.Optimizer, total_iters: int = 5, power: float = 1.0
+        self,
+        optimizer: weft.optim.Optimizer,
+        total_iters: int = 5,
+        power: float = 1.0,
+        last_epoch: int = -1,
     ) -> None:
         self.total, self.power = total_iters, power
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, n: int) -> float:
         return base * (1 - min(n, self.total) / self.total) ** self.power
@@ -212,7 +246,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     """Half a cosine from base to eta_min in T_0 steps, then again in T_0 T_mult, T_0 T_mult ** 2, ... steps."""
 
     def __init__(
-        self, optimizer: weft.optim.Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0
+        self,
+        optimizer: weft.optim.Optimizer,
+        T_0: int,
+        T_mult: int = 1,
+        eta_min: float = 0.0,
+        last_epoch: int = -1,
     ) -> None:
         if T_0 < 1 or T_mult < 1:
             raise _refused(
@@ -221,7 +260,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 "1 and more for both",
             )
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def rate(self, base: float, n: int) -> float:
         length = self.T_0
@@ -233,7 +272,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 class _Cycle(LRScheduler):
     """Rates and, against them, momentum (or beta1) that depend on n alone."""
 
-    def _start(self, optimizer, cycle_momentum):
+    def _start(self, optimizer, cycle_momentum, last_epoch):
         names = [name for name in ("momentum", "beta1", "betas") if name in optimizer._options]
         if cycle_momentum and not names:
             raise _refused(
@@ -242,7 +281,7 @@ class _Cycle(LRScheduler):
                 "cycle_momentum=False",
             )
         self.cycled = names[0] if cycle_momentum else None
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def momentum(self, n):
         """The momentum after n steps."""
@@ -260,7 +299,8 @@ class _Cycle(LRScheduler):
 class CyclicLR(_Cycle):
     """From base_lr to max_lr in step_size_up steps and back in step_size_down, again and again; momentum the other way.
 
-    mode "triangular2" halves the height each time, "exp_range" multiplies it by gamma ** n.
+    mode "triangular2" halves the height each time, "exp_range" multiplies it by gamma ** n; scale_fn takes its place: a function of the number of the
+    cycle, from 1 (scale_mode "cycle"), or of n ("iterations").
     """
 
     def __init__(
@@ -272,9 +312,12 @@ class CyclicLR(_Cycle):
         step_size_down: int | None = None,
         mode: str = "triangular",
         gamma: float = 1.0,
+        scale_fn: _Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
         cycle_momentum: bool = True,
         base_momentum: float = 0.8,
         max_momentum: float = 0.9,
+        last_epoch: int = -1,
     ) -> None:
         if mode not in ("triangular", "triangular2", "exp_range"):
             raise _refused(
@@ -282,15 +325,24 @@ class CyclicLR(_Cycle):
                 f"no mode is called {mode!r}",
                 '"triangular", "triangular2", "exp_range"',
             )
+        if scale_mode not in ("cycle", "iterations"):
+            raise _refused(
+                "optim.scheduler.mode",
+                f"no scale_mode is called {scale_mode!r}",
+                '"cycle", "iterations"',
+            )
+        self.scale, self.by_cycle = scale_fn, scale_mode == "cycle"
         self.low, self.high, self.mode, self.gamma = base_lr, max_lr, mode, gamma
         self.up = step_size_up
         self.down = step_size_up if step_size_down is None else step_size_down
         self.momenta = base_momentum, max_momentum
-        self._start(optimizer, cycle_momentum)
+        self._start(optimizer, cycle_momentum, last_epoch)
 
     def _height(self, n):
         cycle, at = divmod(n, self.up + self.down)
         height = at / self.up if at <= self.up else 1 - (at - self.up) / self.down
+        if self.scale is not None:
+            return height * self.scale(cycle + 1 if self.by_cycle else n)
         scale = {"triangular": 1.0, "triangular2": 0.5**cycle, "exp_range": self.gamma**n}
         return height * scale[self.mode]
 
@@ -325,6 +377,7 @@ class OneCycleLR(_Cycle):
         div_factor: float = 25.0,
         final_div_factor: float = 1e4,
         three_phase: bool = False,
+        last_epoch: int = -1,
     ) -> None:
         if total_steps is None and (epochs is None or steps_per_epoch is None):
             raise _refused(
@@ -349,7 +402,7 @@ class OneCycleLR(_Cycle):
             self.phases += [(2 * top, self.total - 1, low, final, max_m, max_m)]
         else:
             self.phases += [(top, self.total - 1, max_lr, final, base_m, max_m)]
-        self._start(optimizer, cycle_momentum)
+        self._start(optimizer, cycle_momentum, last_epoch)
 
     def _between(self, n, first):
         if n > self.total:  # a loop of `total` steps ends with one call more than it uses
@@ -387,6 +440,7 @@ class SequentialLR(_Several):
         optimizer: weft.optim.Optimizer,
         schedulers: _Sequence[_Any],
         milestones: _Sequence[int],
+        last_epoch: int = -1,
     ) -> None:
         if len(milestones) != len(schedulers) - 1:
             raise _refused(
@@ -395,7 +449,7 @@ class SequentialLR(_Several):
                 "one milestone less than schedules",
             )
         self.schedulers, self.milestones = list(schedulers), list(milestones)
-        super().__init__(optimizer)
+        super().__init__(optimizer, last_epoch)
 
     def _apply(self):
         k = bisect.bisect_right(self.milestones, self.last_epoch)
@@ -407,9 +461,11 @@ class SequentialLR(_Several):
 class ChainedScheduler(_Several):
     """base times the factors of several schedules, each stepped along."""
 
-    def __init__(self, schedulers: _Sequence[_Any]) -> None:
+    def __init__(
+        self, schedulers: _Sequence[_Any], optimizer: weft.optim.Optimizer | None = None
+    ) -> None:
         self.schedulers = list(schedulers)
-        super().__init__(self.schedulers[0].optimizer)
+        super().__init__(self.schedulers[0].optimizer if optimizer is None else optimizer)
 
     def _apply(self):
         groups = self.optimizer.param_groups

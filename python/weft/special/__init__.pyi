@@ -63,8 +63,8 @@ def log1p(x: _ArrayLike, /) -> Any:
     """log(1 + x), accurate near 0."""
 def log_ndtr(x: _ArrayLike) -> Any:
     """The logarithm of ndtr, with all digits where ndtr vanishes."""
-def log_softmax(x: _ArrayLike, /, *, axis: int = -1) -> Any:
-    """x - log(sum(exp(x))) along an axis, without overflow. Real floats."""
+def log_softmax(x: _ArrayLike, /, *, axis: int = -1, dtype: _DType | None = None) -> Any:
+    """x - log(sum(exp(x))) along an axis, without overflow, computed in `dtype`. Real floats."""
 def logit(input: Any, eps: float | None = None) -> Any:
     """log(x / (1 - x)), x held between eps and 1 - eps."""
 def logsumexp(x: _ArrayLike, /, *, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> Any:
@@ -93,8 +93,8 @@ def scaled_modified_bessel_k1(x: _ArrayLike) -> Any:
     """exp(x) k1(x)."""
 def sinc(input: Any) -> Any:
     """sin(pi x) / (pi x), 1 at 0."""
-def softmax(x: _ArrayLike, /, *, axis: int = -1) -> Any:
-    """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
+def softmax(x: _ArrayLike, /, *, axis: int = -1, dtype: _DType | None = None) -> Any:
+    """exp(x) / sum(exp(x)) along an axis, without overflow, computed in `dtype`. Real floats."""
 def spherical_bessel_j0(x: _ArrayLike) -> Any:
     """sin(x) / x: the spherical Bessel function of the first kind, of order 0."""
 def spherical_j0(x: _ArrayLike) -> Any:

@@ -121,19 +121,25 @@ def vector_to_parameters(vector, parameters):
         at += p.size
 
 
-def _axes_of(module, name, dim):
+def _axis_of(module, name, weight, dim):
     """The axis of a weight that PyTorch numbers dim: weights of Linear have the features first here."""
     from ..layers import Linear
 
-    return 1 - dim if isinstance(module, Linear) and dim in (0, 1) and name == "weight" else dim
+    turned = isinstance(module, Linear) and dim in (0, 1) and name == "weight"
+    return (1 - dim if turned else dim) % weight.ndim
 
 
-def _normed(module, name, dim):
-    v, g = getattr(module, f"{name}_v"), getattr(module, f"{name}_g")
+def _axes_but(module, name, weight, dim):
+    """The axes over which weight norm sums: all but that of dim; all where dim is None, as None."""
     if dim is None:
-        return v * (g / weft.sqrt((v * v).sum()))
-    axes = tuple(k for k in range(v.ndim) if k != dim % v.ndim)
-    return v * (g / weft.sqrt((v * v).sum(axes, True)))
+        return None
+    axis = _axis_of(module, name, weight, dim)
+    return tuple(k for k in range(weight.ndim) if k != axis)
+
+
+def _length(v, axes):
+    """|v| over axes, which stay with extent 1; over all as an array without axes where `axes` is None."""
+    return weft.sqrt(weft.sum(v * v, axis=axes, keepdims=axes is not None))
 
 
 def weight_norm(module, name="weight", dim=0):
@@ -141,15 +147,13 @@ def weight_norm(module, name="weight", dim=0):
     from ..module import Parameter
 
     weight = _weight(module, name)
-    axis = None if dim is None else _axes_of(module, name, dim)
-    axes = None if axis is None else tuple(k for k in range(weight.ndim) if k != axis % weight.ndim)
-    data = weight.data
-    norm = weft.sqrt(weft.sum(data * data, axis=axes, keepdims=axes is not None))
-    setattr(module, f"{name}_g", Parameter(norm))
-    setattr(module, f"{name}_v", Parameter(data))
+    axes = _axes_but(module, name, weight, dim)
+    setattr(module, f"{name}_g", Parameter(_length(weight.data, axes)))
+    setattr(module, f"{name}_v", Parameter(weight.data))
 
     def renew(m, args):
-        setattr(m, name, _normed(m, name, axis))
+        g, v = getattr(m, f"{name}_g"), getattr(m, f"{name}_v")
+        setattr(m, name, v * (g / _length(v, axes)))
 
     module.__dict__.setdefault("_reparametrized", {})[name] = module.register_forward_pre_hook(
         renew
@@ -201,7 +205,7 @@ def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=No
     from ..module import Parameter
 
     data = _weight(module, name).data
-    axis = _axes_of(module, name, 0 if dim is None else dim)
+    axis = _axis_of(module, name, data, 0 if dim is None else dim)
 
     def matrix(w):
         order = (axis, *(k for k in range(w.ndim) if k != axis))

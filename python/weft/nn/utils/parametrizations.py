@@ -10,7 +10,7 @@ import weft
 from ..._boundary import publish as _publish
 from ..._errors import error as _error
 from ..module import Module
-from . import _axes_of, _singular
+from . import _axes_but, _axis_of, _length, _singular
 from .parametrize import _no_parameter, register_parametrization
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
@@ -30,21 +30,16 @@ class _WeightNorm(Module):
         super().__init__()
         self.axes = axes
 
-    def _norm(self, v):
-        return weft.sqrt(weft.sum(v * v, axis=self.axes, keepdims=self.axes is not None))
-
     def forward(self, g, v):
-        return v * (g / self._norm(v))
+        return v * (g / _length(v, self.axes))
 
     def right_inverse(self, value):
-        return self._norm(value), value
+        return _length(value, self.axes), value
 
 
 def weight_norm(module: _M, name: str = "weight", dim: int | None = 0) -> _M:
     """The module with a weight of g v / |v|: `original0` is g, `original1` v, norms over all axes but dim (None: over all)."""
-    weight = _parameter(module, name)
-    axis = None if dim is None else _axes_of(module, name, dim) % weight.ndim
-    axes = None if axis is None else tuple(k for k in range(weight.ndim) if k != axis)
+    axes = _axes_but(module, name, _parameter(module, name), dim)
     return register_parametrization(module, name, _WeightNorm(axes))
 
 
@@ -83,7 +78,7 @@ def spectral_norm(
 ) -> _M:
     """The module with a weight over its largest singular value, found by power iterations while training."""
     weight = _parameter(module, name)
-    axis = _axes_of(module, name, 0 if dim is None else dim) % weight.ndim
+    axis = _axis_of(module, name, weight, 0 if dim is None else dim)
     part = _SpectralNorm(weight, axis, n_power_iterations, eps)
     return register_parametrization(module, name, part)
 
