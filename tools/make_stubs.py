@@ -44,6 +44,15 @@ class _Switch(ContextDecorator):
     def __enter__(self) -> None: ...
     def __exit__(self, *_: object) -> None: ...
 
+class _Mapped(Protocol):
+    looped: frozenset[str]
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+class _Captured(Protocol):
+    @property
+    def launches(self) -> list[int]: ...
+    def __call__(self, *args: Any) -> Any: ...
+
 _ArrayLike = NDArray | _Number | _numpy.ndarray[Any, Any] | Sequence[Any]
 """
 
@@ -175,7 +184,7 @@ def main_stub(weft):
 
     out = MARK + (
         "import builtins as _builtins\nimport os\nfrom collections.abc import Callable, Iterator, Mapping, Sequence\n"
-        "from contextlib import ContextDecorator\nfrom typing import Any, Generic, NamedTuple, overload\n\nimport numpy as _numpy\n"
+        "from contextlib import ContextDecorator\nfrom typing import Any, Generic, NamedTuple, Protocol, overload\n\nimport numpy as _numpy\n"
         "from typing_extensions import TypeVar\n\n"
     )
     for module in sorted({"fft", "linalg", "random", *weft._LATER}):
@@ -496,6 +505,7 @@ def stubs():
         "Module": module,
         "BatchNorm1d": norm,
     }
+    # What a container of modules gives is Any: net[0].weight is an attribute that only the layer's own class has.
     one = "def __getitem__(self, index: int) -> {0}: ..."
     row = ["def __len__(self) -> int: ...", "def __iter__(self) -> Iterator[{0}]: ..."]
     row += ["@overload", one, "@overload", "def __getitem__(self, index: slice) -> {1}: ..."]
@@ -523,19 +533,19 @@ def stubs():
         (
             "Sequential",
             row + change,
-            ("Module", "Sequential", "module: Module", "modules: Iterable[Module]"),
+            ("Any", "Sequential", "module: Module", "modules: Iterable[Module]"),
         ),
         (
             "ModuleList",
             row + change,
-            ("Module", "ModuleList", "module: Module", "modules: Iterable[Module]"),
+            ("Any", "ModuleList", "module: Module", "modules: Iterable[Module]"),
         ),
         (
             "ParameterList",
             row,
             ("Parameter", "ParameterList", "value: Any", "values: Iterable[Any]"),
         ),
-        ("ModuleDict", named, ("Module",)),
+        ("ModuleDict", named, ("Any",)),
         ("ParameterDict", named, ("Parameter",)),
     ):
         extra[name] = [m.format(*words) for m in members]

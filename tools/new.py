@@ -13,6 +13,12 @@ import subprocess
 import sys
 
 root = pathlib.Path(__file__).resolve().parent.parent
+# Commands as they are typed at the top of the tree.
+PYTHON = ".venv/bin/python"
+DOCUMENT = (
+    f"ninja -C build weft_core && {PYTHON} tools/make_stubs.py && {PYTHON} tools/reference.py"
+)
+ONCE = "tools/setup test && cmake build -DWEFT_TESTS=ON"  # after ./demo, which builds no tests
 
 
 class Refused(Exception):
@@ -100,9 +106,9 @@ def new_op(name, changes):
     own = f'    "{name}": lambda x: np.full_like(x, np.nan),  # its values, in NumPy\n'
     changes.texts[tests] = text.replace("\nOWN = {\n", "\nOWN = {\n" + own)
     return (
-        "ninja -C build weft_core",
-        "tools/make_stubs.py && tools/reference.py",
-        f"pytest tests/python/test_ops.py -k {name}",
+        "tools/setup test",
+        DOCUMENT,
+        f"PYTHONPATH=python {PYTHON} -m pytest tests/python/test_ops.py -k {name}",
     )
 
 
@@ -113,8 +119,9 @@ def new_pass(name, changes):
     changes.include(pipeline, f"weft/pass/{name}.h")
     changes.insert(pipeline, f'  add("{name}", pass::{name});', r'  add\("simplify"')
     return (
+        ONCE,
         add_test(changes, f"pass_{name}", "target pass arith ir base"),
-        "ninja -C build weft_core && tools/reference.py",
+        DOCUMENT,
     )
 
 
@@ -127,8 +134,9 @@ def new_step(name, changes):
     )
     changes.include(f"{folder}/primitives/all.h", f"weft/schedule/primitives/{name}.h")
     return (
+        ONCE,
         add_test(changes, f"step_{name}", "schedule arith ir base"),
-        "ninja -C build weft_core && tools/reference.py && tools/make_stubs.py",
+        DOCUMENT,
     )
 
 
@@ -152,7 +160,7 @@ def new_rule(name, changes):
         "\n**fallback.**", f"\n**{name}.** Say which blocks it takes.\n\n**fallback.**"
     )
     changes.texts[page] = text
-    return (add_test(changes, f"rule_{name}", "rules schedule pass arith ir base"),)
+    return ONCE, add_test(changes, f"rule_{name}", "rules schedule pass arith ir base")
 
 
 def new_target(name, changes):
@@ -191,7 +199,7 @@ def main(words):
     print(f"{kind} {name}:")
     for path in changes.texts:
         print(f"  {path}")
-    print("The test fails until the skeleton is filled in:")
+    print("The test fails until the skeleton is filled in; the first line is needed once:")
     for command in commands:
         print(f"  {command}")
     print("docs/guide/adding.md explains each place.")

@@ -100,7 +100,7 @@ def main():
         )
     print(f"wrote {target.relative_to(root)}, {test.relative_to(root)}, docs/targets/{name}.md")
     print(
-        f"now: cmake --preset fast && ninja -C build {name}_test && ctest --test-dir build -R {name}_test"
+        f"now: tools/setup test && cmake --preset fast -DWEFT_TESTS=ON && ninja -C build {name}_test && ctest --test-dir build -R {name}_test"
         "\n     (without the target's name ninja builds everything, which takes many minutes);"
         "\n     tools/check_errors.py, tools/check_layers.py and tools/check_format are green from the start"
     )

@@ -174,6 +174,7 @@ OWN = {  # (function, parameter)
     ("from_dlpack", "x"): "Any",
     ("compile", "contract"): "_bool",
     ("compile", "function"): "Callable[..., Any]",
+    ("capture", "function"): "Callable[..., Any]",
     ("layer_norm", "scale"): "_ArrayLike | Tensor | None",
     ("layer_norm", "shift"): "_ArrayLike | Tensor | None",
     ("key", "key"): "random.Key",
@@ -220,8 +221,10 @@ RESULTS = {
     "grad": "Callable[..., Any]",
     "value_and_grad": "Callable[..., tuple[Any, Any]]",
     **dict.fromkeys(
-        ("checkpoint", "hessian", "jacfwd", "jacobian", "jacrev", "vmap"), "Callable[..., Any]"
+        ("checkpoint", "hessian", "jacfwd", "jacobian", "jacrev"), "Callable[..., Any]"
     ),
+    "vmap": "_Mapped",
+    "capture": "_Captured",
     "vjp": "tuple[Any, ...]",
     "jvp": "tuple[Any, ...]",
     "linearize": "tuple[Any, Callable[..., Any]]",

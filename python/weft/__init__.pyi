@@ -4,7 +4,7 @@ import builtins as _builtins
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ContextDecorator
-from typing import Any, Generic, NamedTuple, overload
+from typing import Any, Generic, NamedTuple, Protocol, overload
 
 import numpy as _numpy
 from typing_extensions import TypeVar
@@ -44,6 +44,15 @@ _Device = Device | str
 class _Switch(ContextDecorator):
     def __enter__(self) -> None: ...
     def __exit__(self, *_: object) -> None: ...
+
+class _Mapped(Protocol):
+    looped: frozenset[str]
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+class _Captured(Protocol):
+    @property
+    def launches(self) -> list[int]: ...
+    def __call__(self, *args: Any) -> Any: ...
 
 _ArrayLike = NDArray | _Number | _numpy.ndarray[Any, Any] | Sequence[Any]
 _dtype = dtype
@@ -4603,7 +4612,7 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_
     """A function that gives f's value, one number, and its gradient with respect to some positional arguments."""
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: Any = False) -> tuple[Any, ...]:
     """(f(*primals), pull): pull(cotangent) gives the tuple of gradients of the primals for a gradient of the result."""
-def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: Any = None, randomness: Any = 'error', strict: Any = False) -> Callable[..., Any]:
+def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, *, axis_size: Any = None, randomness: Any = 'error', strict: Any = False) -> _Mapped:
     """f, which is written for one example, for all examples along an axis of its arguments at once."""
 def no_grad() -> _Switch:
     """Inside, operations of this thread make no graph: ``with weft.no_grad(): y = model(x)``. Also a decorator."""
@@ -4616,7 +4625,7 @@ def is_autocast_available(device_type: Any) -> _bool:
     """Is there autocast for this kind of device?"""
 def is_autocast_enabled(device_type: Any = None) -> _bool:
     """Does autocast convert on this kind of device here (None: on any)?"""
-def capture(function: Any, *, state: Any = ..., donate: Any = ...) -> NDArray:
+def capture(function: Callable[..., Any], *, state: Any = ..., donate: Any = ...) -> _Captured:
     """The function with its launches recorded in the second call and replayed by one call of the driver after that."""
 def compile(function: Callable[..., Any], *, contract: _bool = False, capture: Any = False, donate: Any = ..., static_argnums: Any = ..., static_argnames: Any = ..., donate_argnums: Any = ...) -> Callable[..., Any]:
     """The function with its element-wise chains and trailing reductions fused into few kernels."""

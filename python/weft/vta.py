@@ -61,6 +61,19 @@ class Environment:
     """One configuration: BATCH, BLOCK_IN, BLOCK_OUT, *_WIDTH (bits), *_BUFF_SIZE (bytes), *_ELEM_BYTES,
     *_dtype, *_scope, gemm (the intrinsic for tensorize), target (for weft.build and weft.device), TARGET, clock_hz."""
 
+    BATCH: int
+    BLOCK_IN: int
+    BLOCK_OUT: int
+    INP_WIDTH: int
+    WGT_WIDTH: int
+    ACC_WIDTH: int
+    OUT_WIDTH: int
+    UOP_BUFF_SIZE: int
+    INP_BUFF_SIZE: int
+    WGT_BUFF_SIZE: int
+    ACC_BUFF_SIZE: int
+    target: str
+    clock_hz: float
     inp_scope, wgt_scope, acc_scope = "vta.inp", "vta.wgt", "vta.acc"
     dma_copy, alu = "dma_copy", "vta.alu"
 

@@ -195,3 +195,16 @@ def test_no_compiler_is_said(program, tmp_path):
     )
     assert done.returncode == 1 and re.search(r"error\[c\.\S+\]", done.stderr), done.stderr
     assert "help:" in done.stderr or "searched" in done.stderr
+
+
+def test_a_terminal_that_lacks_characters():
+    ascii_only = {
+        "PYTHONIOENCODING": "ascii:strict",
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+    }
+    for words in (["errors"], ["errors", "schedule.split"], ["errors", "no.such"]):
+        done = run(*words, **ascii_only)
+        assert done.returncode == (words[-1] == "no.such"), done.stderr
+        assert (done.stdout + done.stderr).isascii() and "Traceback" not in done.stderr

@@ -102,3 +102,17 @@ def test_every_record_names_its_run():
         if path.name != "figures.json":
             assert run["commit"] and run["rows"], path.name
             assert not [r for r in run["rows"] if "wrong" in r], path.name
+
+
+def test_the_first_page_says_what_the_records_say():
+    """The chart and the lines below it count the rows that are recorded now."""
+    chart = runpy.run_path(str(ROOT / "bench/chart.py"), run_name="chart")
+    picture = (ROOT / "docs/images/sweep.svg").read_text("utf8")
+    page = (ROOT / "README.md").read_text("utf8")
+    assert len(chart["PANELS"]) == 3
+    for title, records in chart["PANELS"]:
+        groups, said, date = chart["panel"](records)
+        assert len(groups) > 1 and f"{said} ({date})" in picture, (title, said)
+        assert f"{said}." in page and date in page, (title, said)
+    tuned = chart["panel"](["te_beside_tvm"])[0]["tuned"]
+    assert f"The tuned programs alone: mean {chart['mean'](tuned):.3g}." in page

@@ -48,7 +48,7 @@ FILES = {  # what lies in the reader's folder
     "docs/guide/from-qpulib.md": _triple,
     "docs/guide/serving.md": _served,
 }
-TARGETS = {**NEEDS, "README.md": ["wse"], **dict.fromkeys(SERVED, ["vta"])}
+TARGETS = {**NEEDS, **dict.fromkeys(SERVED, ["vta"])}
 
 
 def consoles(page):

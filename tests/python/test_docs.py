@@ -66,6 +66,7 @@ def like(shown, printed):
 
 # Pages that need more of a build than its core: targets, or the package's remote devices.
 NEEDS = {
+    "README.md": ["qpu", "wse"],
     "docs/index.md": ["qpu", "wse"],
     "docs/guide/torch.md": ["qpu"],
     "docs/guide/from-qpulib.md": ["qpu"],
@@ -115,6 +116,83 @@ def test_every_block_is_run_or_says_why_not():
         assert (ROOT / checker).exists()
 
 
+COMMANDS = (
+    "python",
+    "pip",
+    "weft",
+    "cslc",
+    "cs_python",
+    "cmake",
+    "ninja",
+    "git",
+    "sudo",
+    "apt-get",
+    "./",
+    "tools/",
+    "$ ",
+)
+
+
+def hidden(code):
+    """Why a block without a language should have one: it is a program, or lines of a terminal."""
+    for line in code.splitlines():
+        if line.startswith(COMMANDS):
+            return f"a command: {line}"
+    try:
+        return "Python" if compile(code, "block", "exec").co_code and code.strip() else ""
+    except SyntaxError:
+        return ""
+
+
+def test_no_command_or_program_hides_in_a_block_without_a_language():
+    for page in NAMES:
+        for words, code in blocks(page):
+            if words == "":
+                assert not hidden(code), f"{page}: {hidden(code)}\n{code}"
+    for page in PAGES:  # four spaces would be a block, too
+        outside = BLOCK.sub("", page.read_text())
+        for line in re.findall(r"^\n    (\S.*)$", outside, re.M):
+            assert not line.startswith(COMMANDS), f"{page}: {line}"
+    assert hidden("weft devices\n") and hidden("x = f(1)\n")
+    assert not hidden("a, b ──► c\n") and not hidden("src/x.cpp   everything\n")
+
+
+def spoken_commands(page):
+    """The commands of weft in a page's sentences and tables that could be typed as they are."""
+    prose = BLOCK.sub("", (ROOT / page).read_text())
+    for text in re.findall(r"`(?:python3? -m )?(weft [^`\n]*)`", prose):
+        # A pattern stands for several commands: alternatives, parts that may be left out, points.
+        if not re.search(r"[\[\]<>…]|\.\.\.|\\?\||\b[A-Z]+_[A-Z]+\b", text):
+            yield shlex.split(text)[1:]
+
+
+def test_commands_in_sentences_parse():
+    found, names = [], {a for s in verbs().values() for a in (s.prog.split()[-1],)}
+    for page in NAMES:
+        for words in spoken_commands(page):
+            if words and words[0] in names:
+                needed = {
+                    "errors",
+                    "docs",
+                    "devices",
+                    "demo",
+                    "bench",
+                    "selftest",
+                    "playground",
+                    "debug",
+                }
+                if len(words) == 1 and words[0] not in needed:
+                    continue  # the verb's name
+                try:
+                    parser().parse_args(words)
+                except SystemExit:
+                    raise AssertionError(f"{page}: weft {' '.join(words)}") from None
+                found.append(words[0])
+            else:
+                assert words and words[0].isupper(), f"{page}: weft {' '.join(words)}"
+    assert len(found) > 40 and {"compile", "run", "serve", "debug", "new"} <= set(found)
+
+
 def test_the_tutorials_kernel_compiles(tmp_path):
     (code,) = [code for words, code in blocks("docs/tutorial/06-qpu.md") if words == "cpp"]
     (tmp_path / "triple.cpp").write_text(code + "\nauto kernel = compile(triple);\n")
@@ -151,10 +229,14 @@ def test_weft_commands_of_console_blocks_parse():
     assert {"devices", "serve"} <= set(found)
 
 
+def verbs():
+    """The parser of each verb of `weft`."""
+    return next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
+
+
 def test_every_flag_is_documented():
     page = (ROOT / "docs/guide/command-line.md").read_text()
-    verbs = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction)).choices
-    for name, verb in verbs.items():
+    for name, verb in verbs().items():
         assert f"`weft {name}" in page, name
         for action in verb._actions:
             for option in action.option_strings:
@@ -177,3 +259,14 @@ def test_the_generated_pages_are_the_tables():
         [sys.executable, ROOT / "tools/reference.py", "--check"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_options_that_errors_recommend_exist():
+    """A repair such as "--set NAME=4x8" names an option of some verb of weft, cslc, cs_python, pip or cmake."""
+    known = {o for verb in verbs().values() for a in verb._actions for o in a.option_strings}
+    said = set()
+    for source in (ROOT / "python/weft/cli").glob("*.py"):
+        for text in re.findall(r'help=f?"([^"]*)"', source.read_text()):
+            if "--" in text and source.name != "__init__.py":
+                said |= {(source.name, option) for option in re.findall(r"--[a-z-]+", text)}
+    assert len(said) >= 4 and not {(f, o) for f, o in said if o not in known}

@@ -224,6 +224,27 @@ def test_new_files_are_formatted_and_small(tree, kind):
     assert len(files) == (0 if kind == "op" else 2)
 
 
+@pytest.mark.parametrize("kind", ["op", "step", "pass", "rule"])
+def test_printed_commands_can_be_typed(tree, kind):
+    """Each names a program of the machine, a file of the tree that may be executed, or Python with such a file."""
+    said = new(tree, kind, "loom").stdout
+    commands = [
+        part.strip() for line in said.splitlines() if line.startswith("  ")
+        for part in line.split("&&") if " " in part.strip()
+    ]  # fmt: skip
+    assert len(commands) >= 4, said
+    for command in commands:
+        program, *words = [w for w in command.split() if not w.startswith("PYTHONPATH=")]
+        if program == ".venv/bin/python":
+            assert words[0] == "-m" or (ROOT / words[0]).is_file(), command
+        elif "/" in program:
+            assert os.access(ROOT / program, os.X_OK), command
+        else:
+            assert program in ("ninja", "ctest", "cmake"), command
+    if kind != "op":
+        assert "-DWEFT_TESTS=ON" in commands[1], "./demo builds no tests"
+
+
 @pytest.mark.parametrize(
     "kind, name, status, text",
     [

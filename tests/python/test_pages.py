@@ -81,11 +81,19 @@ def test_the_site_begins_with_the_tutorial():
     assert set(names["ORDER"]) == folders and names["ORDER"][0] == "Tutorial"
 
     def item(title, section=True):
-        return types.SimpleNamespace(title=title, is_section=section)
+        return types.SimpleNamespace(title=title, is_section=section, children=[])
 
     items = [item(name) for name in sorted(folders)] + [item("weft", False)]
     nav = names["on_nav"](types.SimpleNamespace(items=items), config=None, files=None)
     assert [i.title for i in nav.items] == ["weft", *names["ORDER"]]
+    pages = sorted(p.name for p in (ROOT / "docs/guide").glob("*.md"))
+    assert sorted(names["guides"]()) == pages and names["guides"]()[0] == "install.md"
+    guide = next(i for i in items if i.title == "Guide")
+    guide.children[:] = [
+        types.SimpleNamespace(file=types.SimpleNamespace(src_uri=f"guide/{name}")) for name in pages
+    ]
+    names["on_nav"](nav, config=None, files=None)
+    assert [c.file.src_uri[6:] for c in guide.children] == names["guides"]()
     settings = (ROOT / "mkdocs.yml").read_text("utf8")
     assert "tools/site_order.py" in settings and "site.css" in settings
 

@@ -3,6 +3,7 @@
 
 import http.client
 import json
+import pathlib
 import re
 import socket
 import struct
@@ -51,9 +52,9 @@ class Client:
         link.close()
         return out
 
-    def ask(self, program=GEMM, schedule="", target="ref", **values):
+    def ask(self, program=GEMM, schedule="", target="ref", page="", **values):
         body = {"program": program, "schedule": schedule, "target": target, "values": values}
-        headers = {"X-Weft-Token": self.here.token}
+        headers = {"X-Weft-Token": self.here.token, "X-Weft-Page": page}
         status, text, _ = self.raw("POST", "/answer", json.dumps(body), **headers)
         assert status == 200, text
         return json.loads(text)
@@ -133,11 +134,16 @@ def test_mistakes_are_shown_and_earlier_parts_stay(client):
     split = 'i, j, k = sch.get_loops(sch.get_block("C"))\nsch.split(i, [3, 5])'
     answer = client.ask(schedule="sch.get_block('C')\n" + split)
     assert "error[schedule.split" in answer["error"] and "help" in answer["error"]
+    assert "help: sch.split(i, [None, 5])" in answer["checks"][-1]["text"], answer["checks"]
     assert states(answer) == {"program": "ok", "schedule": "failed"} and answer["scheduled"]
     answer = client.ask(schedule="x = 1\nx.y")
     assert answer["error"].startswith("schedule, line 2: AttributeError")
     assert client.ask(schedule="(")["error"].startswith("schedule, line 1: SyntaxError")
-    assert "SystemExit" not in client.ask(schedule="pass")["error"]
+    answer = client.ask(schedule="pass\nraise SystemExit(0)")
+    assert answer["error"] == "schedule, line 2: SystemExit: 0" and "i" in answer["scheduled"]
+    assert client.ask(schedule="raise KeyboardInterrupt")["error"].startswith(
+        "schedule, line 1: Key"
+    )
     assert "error[parse" in client.ask("def main(:")["error"]
     assert "error[target.unknown]" in client.ask(target="loom")["error"]
 
@@ -181,6 +187,8 @@ def test_requests_that_cannot_be_read_are_refused(client):
     for body, text in [
         ("{", "no JSON object"),
         ("[1]", "no JSON object"),
+        ("[" * 200_000, "no JSON object"),
+        ('{"program": "\\ud800", "schedule": "", "target": "c"}', "half of a character"),
         ('{"program": 1}', '"program" is no text'),
         ('{"program": "", "schedule": "", "target": "c", "values": [1]}', '"values" does not map'),
     ]:
@@ -190,6 +198,20 @@ def test_requests_that_cannot_be_read_are_refused(client):
     big = {**mine, "Content-Length": str(playground.MAXIMUM + 1)}
     assert client.raw("POST", "/answer", "", **big)[0] == 413
     assert client.raw("POST", "/answer", "", **{**mine, "Content-Length": "-1"})[0] == 413
+
+
+def test_arrays_without_memory_and_processes_that_are_left(client):
+    answer = client.ask(ADD, target="ref", A="1" + "0" * 15, B="1" + "0" * 15)
+    assert answer["error"].startswith("run: the program's arrays do not fit into memory")
+    assert states(answer)["build"] == "ok"
+    left = "import subprocess\nprint(subprocess.Popen(['sleep', '600']).pid)"
+    pid = int(client.ask(schedule=left)["printed"])
+    for _ in range(100):
+        state = pathlib.Path(f"/proc/{pid}/stat")
+        if not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"process {pid} of a schedule goes on")
 
 
 def test_endless_and_greedy_schedules_are_ended():
@@ -205,20 +227,45 @@ def test_endless_and_greedy_schedules_are_ended():
     greedy = short(seconds=100, memory=400)
     said = greedy.ask(schedule="x = []\nwhile True: x.append(bytearray(b'1' * (1 << 24)))")
     assert "error[playground.memory]" in said["error"] and "more than 400 MiB" in said["error"]
-    died = greedy.ask(schedule="import os\nos._exit(3)")
-    assert "error[playground.child]" in died["error"] and "status 3" in died["error"]
+    for status in (3, 0):
+        died = greedy.ask(schedule=f"import os\nos._exit({status})")
+        assert "error[playground.child]" in died["error"] and f"status {status}" in died["error"]
     assert greedy.ask()["error"] == "", "the next one works"
+
+
+def begin(here, got, count, **request):
+    """A request that does not end, of which there are `count` then."""
+    thread = threading.Thread(
+        target=lambda: got.append(here.ask(schedule="import time\ntime.sleep(600)", **request))
+    )
+    thread.start()
+    while len(here.here.compiler._children) < count:
+        time.sleep(0.01)
+    return thread
 
 
 def test_a_newer_request_ends_the_older_one():
     here, got = short(seconds=100), []
-    first = threading.Thread(target=lambda: got.append(here.ask(schedule="while True: pass")))
-    first.start()
-    while here.here.compiler._child is None:
-        time.sleep(0.01)
+    first = begin(here, got, 1)
     assert here.ask()["error"] == ""
     first.join(60)
     assert got == [{"superseded": True}]
+
+
+def test_pages_do_not_end_each_other_s_requests():
+    """Two browsers: one page's program goes on to its limit while another page is answered."""
+    here, got = short(seconds=100), []
+    threads = [begin(here, got, n + 1, page=f"page {n}") for n in range(playground.PAGES - 1)]
+    assert here.ask(page="another")["error"] == "" and got == []
+    threads.append(begin(here, got, playground.PAGES, page="the last"))
+    assert here.ask(page="one more")["error"] == "", "the oldest makes room"
+    threads[0].join(60)
+    assert "error[playground.pages]" in got[0]["error"]
+    assert "because 4 other pages of this playground compile" in got[0]["error"]
+    here.here.compiler.stop()
+    for thread in threads:
+        thread.join(60)
+    assert len(got) == playground.PAGES
 
 
 def test_a_reader_that_goes_away_is_no_error(capfd):

@@ -104,3 +104,19 @@ def test_nothing_is_installed_when_asked_to_complain(setup):
     assert done.returncode == 1 and "missing packages: alpha beta|gamma delta" in done.stderr
     done, more = setup("one", has=ALL, more={"WEFT_NO_INSTALL": "1"})
     assert done.returncode == 1 and "missing Python packages" in done.stderr and asked == more == []
+
+
+def test_a_system_without_dpkg(setup, tmp_path):
+    """Only what building needs is looked for, and Debian's names say what to install."""
+    few = tmp_path / "few"
+    few.mkdir()
+    for name in ("bash", "env", "dirname", "id", "cat", "sha256sum", "cut"):
+        (few / name).symlink_to(shutil.which(name))
+    done, asked = setup("one", more={"PATH": str(few)})
+    assert done.returncode == 1 and asked == [], done.stderr
+    assert "this system has no dpkg, and no c++ cmake ninja python3" in done.stderr
+    assert done.stderr.strip().endswith("then run this again: alpha beta|gamma delta")
+    for name in ("c++", "cmake", "ninja", "python3"):
+        (few / name).symlink_to(shutil.which("true"))
+    done, asked = setup("one", more={"PATH": str(few)})
+    assert done.returncode == 0 and "pip install" in asked[0], done.stderr

@@ -203,7 +203,7 @@ def mypy(cache, *arguments):
         capture_output=True,
         text=True,
         check=False,
-        env={"MYPYPATH": f"{ROOT / 'python'}:{CEREBRAS}", "PATH": ""},
+        env={"MYPYPATH": f"{ROOT / 'python'}:{CEREBRAS}:{ROOT / 'compat/needle'}", "PATH": ""},
     )
 
 
@@ -235,20 +235,21 @@ def test_editors_show_the_manual_of_every_step_and_function():
     assert [n for n in bare if inspect.getdoc(getattr(weft, n, None))] == []
 
 
-def tutorials(folder):
-    """The blocks of Python of each page of the tutorial, a file a page."""
-    for page in sorted((ROOT / "docs/tutorial").glob("*.md")):
+def pages(folder, part="tutorial"):
+    """The blocks of Python of each page of a part of the documentation, a file a page."""
+    for page in sorted((ROOT / "docs" / part).glob("*.md")):
         blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.S | re.M)
         if blocks:
             name = page.stem.replace("-", "_")
-            (folder / f"page_{name}.py").write_text("\n".join(blocks))
+            (folder / f"page_{part}_{name}.py").write_text("\n".join(blocks))
 
 
 @needs_mypy
-def test_the_tutorials_pass_mypy_and_mistakes_do_not(tmp_path):
-    tutorials(tmp_path)
+def test_the_pages_pass_mypy_and_mistakes_do_not(tmp_path):
+    pages(tmp_path)
+    pages(tmp_path, "guide")
     mistakes = ROOT / "tests/python/typecheck/mistakes.py"
-    run = mypy("tutorials", "--allow-redefinition", tmp_path, mistakes)
+    run = mypy("pages", "--allow-redefinition", "--ignore-missing-imports", tmp_path, mistakes)
     errors = [line.split(":") for line in run.stdout.splitlines() if ": error:" in line]
     marked = {
         n for n, line in enumerate(mistakes.read_text().splitlines(), 1) if line.endswith("# refused")
@@ -281,7 +282,7 @@ def pyright(folder, *more_paths):
 @pytest.mark.skipif(PYRIGHT is None, reason="basedpyright and pyright are not installed")
 def test_the_tutorials_pass_pyright_in_strict_mode(tmp_path):
     (tmp_path / "pages").mkdir()
-    tutorials(tmp_path / "pages")
+    pages(tmp_path / "pages")
     shutil.copy(ROOT / "tests/python/typecheck/script_program.py", tmp_path / "pages")
     run = pyright(tmp_path)
     assert run.returncode == 0, run.stdout

@@ -19,31 +19,38 @@
 
 namespace weft {
 
-#define WEFT_DECLARE(level) extern "C" const KernelEntry weft_kernels_reals_##level[];
+#define WEFT_DECLARE_LIST(group, level) \
+  extern "C" const KernelEntry weft_kernels_##group##_##level[];
+#define WEFT_DECLARE(level) WEFT_ROW_GROUPS(WEFT_DECLARE_LIST, level)
 WEFT_LEVELS(WEFT_DECLARE)
 #undef WEFT_DECLARE
+#undef WEFT_DECLARE_LIST
 
 namespace {
 
 struct Level {
   std::string name;
-  const KernelEntry* list;
+  std::vector<const KernelEntry*> lists;
 };
 
 std::vector<Level> levels_that_run() {
   std::vector<Level> out;
+#define WEFT_LIST(group, level) weft_kernels_##group##_##level,
 #define WEFT_ADD(level) \
-  if (runs_here(#level)) out.push_back({#level, weft_kernels_reals_##level});
+  if (runs_here(#level)) out.push_back({#level, {WEFT_ROW_GROUPS(WEFT_LIST, level)}});
   WEFT_LEVELS(WEFT_ADD)
 #undef WEFT_ADD
+#undef WEFT_LIST
   return out;
 }
 
 ElementwiseFn kernel_of(const Level& level, int row) {
-  for (const KernelEntry* k = level.list; k->table >= 0; ++k) {
-    if (k->table == KernelEntry::elementwise && k->row == row && k->layout == 0 &&
-        k->elem == static_cast<int>(Elem::float32))
-      return reinterpret_cast<ElementwiseFn>(k->function);
+  for (const KernelEntry* list : level.lists) {
+    for (const KernelEntry* k = list; k->table >= 0; ++k) {
+      if (k->table == KernelEntry::elementwise && k->row == row && k->layout == 0 &&
+          k->elem == static_cast<int>(Elem::float32))
+        return reinterpret_cast<ElementwiseFn>(k->function);
+    }
   }
   return nullptr;
 }

@@ -269,6 +269,11 @@ def parser():
 
 
 def main(argv=None):
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(
+            stream, "reconfigure"
+        ):  # a terminal that lacks a character shows "?" in its place
+            stream.reconfigure(errors="replace")
     whole = parser()
     if not (sys.argv[1:] if argv is None else argv):
         whole.print_help(sys.stderr)

@@ -2,8 +2,8 @@
 """``weft playground``: a page on this machine where a program and its schedule are edited.
 
 The server listens on the loopback address only and answers only requests that carry the token of the address it
-prints. Each program is compiled in a process of its own with a limit of time and of memory; a newer request ends the
-older one.
+prints. Each program is compiled in a process of its own with a limit of time and of memory; a newer request of a page
+ends the page's older one.
 """
 
 import hmac
@@ -22,6 +22,7 @@ from weft._child import environment
 from weft._errors import error
 
 MAXIMUM = 256 * 1024  # bytes of a request
+PAGES = 4  # that compile at the same time
 TARGETS = ("cpu", "c", "cuda", "opencl", "metal", "qpu", "vta", "wse:4x4", "ref")
 
 
@@ -35,11 +36,12 @@ def _resident(pid):
 
 
 class Compiler:
-    """Runs one child at a time; `answer` returns what the page shows."""
+    """Runs one child at a time for each page, of PAGES pages at most; `answer` returns what the page shows."""
 
     def __init__(self, seconds, memory):
         self._seconds, self._memory = seconds, memory
-        self._lock, self._child, self._turn = threading.Lock(), None, 0
+        self._lock, self._children = threading.Lock(), {}  # page: its child, the oldest first
+        self._crowded = set()  # children that were ended for those of other pages
 
     def _end(self, child):
         try:
@@ -49,16 +51,19 @@ class Compiler:
 
     def stop(self):
         with self._lock:
-            self._turn += 1
-            if self._child is not None:
-                self._end(self._child)
+            for child in self._children.values():
+                self._end(child)
+            self._children.clear()
 
-    def _start(self):
+    def _start(self, page):
         with self._lock:
-            self._turn += 1
-            if self._child is not None:
-                self._end(self._child)
-            self._child = subprocess.Popen(
+            if page in self._children:
+                self._end(self._children.pop(page))
+            elif len(self._children) >= PAGES:  # the oldest may be of a page that is closed
+                oldest = self._children.pop(next(iter(self._children)))
+                self._crowded.add(oldest)
+                self._end(oldest)
+            child = self._children[page] = subprocess.Popen(
                 [sys.executable, "-m", "weft.cli.playground_child"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -66,7 +71,7 @@ class Compiler:
                 env=environment(),
                 start_new_session=True,
             )
-            return self._child, self._turn
+            return child
 
     def _watch(self, child, verdict, done):
         """Ends the child when it takes too long or too much; says which in `verdict`."""
@@ -81,18 +86,21 @@ class Compiler:
             self._end(child)
             return
 
-    def answer(self, request):
-        child, turn = self._start()
+    def answer(self, request, page=""):
+        child = self._start(page)
         verdict, done = [], threading.Event()
         watcher = threading.Thread(target=self._watch, args=(child, verdict, done), daemon=True)
         watcher.start()
         said, _ = child.communicate(json.dumps(request).encode())
         done.set()
         watcher.join()
+        self._end(child)  # what it started and left
         with self._lock:
-            superseded = turn != self._turn
-            if self._child is child:
-                self._child = None
+            superseded = self._children.get(page) is not child
+            if not superseded:
+                del self._children[page]
+            crowded = child in self._crowded
+            self._crowded.discard(child)
         if verdict == ["time"]:
             raise error(
                 "value",
@@ -107,23 +115,31 @@ class Compiler:
                 f"the program and its schedule took more than {self._memory >> 20} MiB and were ended",
                 help="take smaller extents, or weft playground --memory MIB",
             )
+        if crowded:
+            raise error(
+                "value",
+                "playground.pages",
+                f"the program was ended, because {PAGES} other pages of this playground compile",
+                help="close pages that are not needed, then edit again",
+            )
         if superseded:
             return {"superseded": True}
-        if child.returncode != 0:
+        try:
+            return json.loads(said)
+        except (ValueError, RecursionError):  # it crashed, or the schedule ended it
             raise error(
                 "value",
                 "playground.child",
                 f"the compiling process ended with status {child.returncode} and no answer",
                 help="run the same program with weft run to see why",
-            )
-        return json.loads(said)
+            ) from None
 
 
 def _checked(text):
     """The request, or a refusal that names the part that is wrong."""
     try:
         request = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         request = None
     wrong = "it is no JSON object" if not isinstance(request, dict) else ""
     for part in ("program", "schedule", "target"):
@@ -133,6 +149,16 @@ def _checked(text):
         values = request.get("values", {})
         if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
             wrong = '"values" does not map names to texts'
+    if not wrong:
+        texts = [
+            request["program"],
+            request["schedule"],
+            request["target"],
+            *values,
+            *values.values(),
+        ]
+        if any("\ud800" <= c <= "\udfff" for text in texts for c in text):
+            wrong = "it holds half of a character (a lone surrogate)"
     if wrong:
         raise error(
             "value",
@@ -211,7 +237,8 @@ class Handler(BaseHTTPRequestHandler):
         import weft
 
         try:
-            answer = self.server.compiler.answer(_checked(self.rfile.read(length)))
+            request = _checked(self.rfile.read(length))
+            answer = self.server.compiler.answer(request, self.headers.get("X-Weft-Page", ""))
         except weft.Error as refusal:
             answer = {"error": str(refusal)}
         return self._reply(200, "application/json", json.dumps(answer).encode())

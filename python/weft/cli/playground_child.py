@@ -112,11 +112,17 @@ def answer(request):
         out["stats"] = _run(module, program, target, request["values"], check)
     except weft.Error as refusal:
         out["error"] = str(refusal)
-        check(stage, "failed", refusal.message)
-    except Exception as failure:  # noqa: BLE001: the reader's own Python
-        if stage != "schedule":
-            raise
-        out["error"] = _own_line(failure)
+        repair = f"; help: {refusal.help}" if refusal.help else ""  # the error's own is at its end
+        check(stage, "failed", refusal.message + repair)
+    except (Exception, SystemExit, KeyboardInterrupt) as failure:  # noqa: BLE001: the reader's own Python
+        if stage == "schedule":
+            out["error"] = _own_line(failure)
+        elif isinstance(failure, MemoryError):
+            out["error"] = (
+                f"{stage}: the program's arrays do not fit into memory: take smaller extents"
+            )
+        else:
+            out["error"] = f"{stage}: a fault of weft: {type(failure).__name__}: {failure}"
         check(stage, "failed", out["error"])
     return out
 

@@ -123,7 +123,7 @@ def random_values(plan, given, seed):
                     "shape",
                     "cli.run.extents",
                     f'"{p["name"]}" has {len(p["shape"])} axes, {len(extents)} extents were given',
-                    help="give one extent for each axis: --shape NAME=4x8",
+                    help="give one extent for each axis: --set NAME=4x8",
                 )
         shape = []
         for axis, code in enumerate(p["shape"]):

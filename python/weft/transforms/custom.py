@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import _core, _dispatch, random
 from .._autocast import alone, restored
@@ -27,6 +28,10 @@ from .reverse import (
     refuse,
     vjp,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+_F = TypeVar("_F")
 
 
 def _in_trace(f, args):
@@ -143,17 +148,19 @@ class custom_vjp:
     functions, the backward pass is differentiated and mapped like any other code.
     """
 
-    def __init__(self, f, nondiff_argnums=()):
+    def __init__(self, f: Callable[..., Any], nondiff_argnums: int | tuple[int, ...] = ()) -> None:
         _callable(f, "custom_vjp")
         functools.update_wrapper(self, f)
-        self.f, self.forward, self.backward = f, None, None
+        self.f = f
+        self.forward: Callable[..., Any] | None = None
+        self.backward: Callable[..., Any] | None = None
         self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)  # fmt: skip
 
-    def defvjp(self, forward, backward):
+    def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Sets both rules."""
         self.forward, self.backward = forward, backward
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         if self.forward is None:
             raise _unset("custom_vjp", self, "defvjp(forward, backward)")
         if self in getattr(_ruling, "functions", ()):  # its own forward rule calls it
@@ -251,17 +258,18 @@ class custom_jvp:
     The rule gets tuples of arguments and of tangents and returns (result, tangent), linear in the tangents.
     """
 
-    def __init__(self, f):
+    def __init__(self, f: Callable[..., Any]) -> None:
         _callable(f, "custom_jvp")
         functools.update_wrapper(self, f)
-        self.f, self.rule = f, None
+        self.f = f
+        self.rule: Callable[..., Any] | None = None
 
-    def defjvp(self, rule):
+    def defjvp(self, rule: _F) -> _F:
         """Sets the rule; a decorator."""
         self.rule = rule
         return rule
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         if self.rule is None:
             raise _unset("custom_jvp", self, "defjvp(rule)")
         if any(map(is_traced, trees.flatten(list(args))[0])):

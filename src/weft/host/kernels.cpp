@@ -13,6 +13,7 @@ namespace weft {
 
 #define WEFT_GROUPS(X, level) \
   X(integers, level)          \
+  WEFT_ROW_GROUPS(X, level)   \
   X(reals, level)             \
   X(complex, level)           \
   X(complex_products, level)  \

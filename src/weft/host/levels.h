@@ -13,4 +13,7 @@
 #else
 #define WEFT_LEVEL_AVX512(X)
 #endif
+/// X(group, level) for each file of the element-wise rows of floats (generate/main.cpp).
+#define WEFT_ROW_GROUPS(X, level) \
+  X(rows0, level) X(rows1, level) X(rows2, level) X(rows3, level) X(rows4, level) X(rows5, level)
 #define WEFT_LEVELS(X) X(base) WEFT_LEVEL_AVX2(X) WEFT_LEVEL_AVX512(X)

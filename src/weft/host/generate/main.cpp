@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft_make_kernels DIR: writes integers.c, reals.c, complex.c, complex_products.c, booleans.c,
-// random.c, casts.c and places.c, the text of the host's eager kernels, and vectors_<level>.c,
-// those for one width of vectors. Runs at build time, on the machine that builds.
+// weft_make_kernels DIR: writes integers.c, rows0.c to rows5.c, reals.c, complex.c,
+// complex_products.c, booleans.c, random.c, casts.c and places.c, the text of the host's eager
+// kernels, and vectors_<level>.c, those for one width of vectors. Runs at build time, on the
+// machine that builds.
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -35,6 +39,28 @@ bool write(const std::string& folder, const std::string& group, const std::vecto
                weft::generate::library_text(group, kernels, target));
 }
 
+/// Files of the element-wise rows of floats, which take longest to compile. All kernels of a row
+/// lie in one, chosen by its name, so that a new row compiles one file anew.
+constexpr std::size_t kParts = 6;
+using Parts = std::array<std::vector<Kernel>, kParts>;
+
+std::size_t part_of(const Kernel& k) {
+  const std::string row = k.name.substr(0, std::min(k.name.find("_float"), k.name.find("_bfloat")));
+  std::uint32_t hash = 2166136261U;  // FNV-1a
+  for (char c : row) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return hash % kParts;
+}
+
+/// Moves the element-wise rows of `from` into their parts.
+void share_out(std::vector<Kernel>& from, Parts& parts) {
+  std::vector<Kernel> rest;
+  for (Kernel& k : from) {
+    const bool row = k.entry.table == weft::KernelEntry::elementwise;
+    (row ? parts[part_of(k)] : rest).push_back(std::move(k));
+  }
+  from = std::move(rest);
+}
+
 bool vectors(const std::string& folder, const std::string& level, const weft::VectorShape& shape) {
   std::vector<Kernel> all = weft::generate::product_kernels(shape);
   for (Kernel& k : weft::generate::transpose_kernels(shape)) all.push_back(std::move(k));
@@ -57,6 +83,9 @@ int main(int argc, char** argv) {
     for (Kernel& k : weft::generate::plane_kernels({Elem::float32, Elem::float64}))
       reals.push_back(std::move(k));
     std::vector<Kernel> moves = weft::generate::cast_kernels();
+    Parts parts;
+    share_out(reals, parts);
+    share_out(moves, parts);
     for (Kernel& k : weft::generate::sort_kernels()) moves.push_back(std::move(k));
     for (Kernel& k : weft::generate::parting_kernels()) moves.push_back(std::move(k));
     for (Kernel& k : weft::generate::copy_kernels()) moves.push_back(std::move(k));
@@ -65,7 +94,11 @@ int main(int argc, char** argv) {
     for (Kernel& k : weft::generate::loop_kernels()) places.push_back(std::move(k));
     for (Kernel& k : weft::generate::bit_kernels()) places.push_back(std::move(k));
     const std::string folder = argv[1];
-    const bool done =
+    bool done = true;
+    for (std::size_t i = 0; i < kParts; ++i)
+      done = done && write(folder, "rows" + std::to_string(i), parts[i]);
+    done =
+        done &&
         write(folder, "integers",
               weft::generate::table_kernels({Elem::int8, Elem::int16, Elem::int32, Elem::int64,
                                              Elem::uint8, Elem::uint16, Elem::uint32,
