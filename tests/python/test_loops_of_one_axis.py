@@ -215,7 +215,9 @@ def test_random_nests_are_right_or_refused(target):
             text = random_text(seed, axis)
             right = same(text, target)
             if right is False:
-                right = same(text.replace(bound("i", axis), f"for i in range({N}):"), target) is False
+                right = (
+                    same(text.replace(bound("i", axis), f"for i in range({N}):"), target) is False
+                )
             assert right in (True, None), f"{target}, seed {seed}\n{text}"
             ran += right is True
     assert ran >= 10 or target in MACHINES, ran

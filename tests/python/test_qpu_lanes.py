@@ -25,8 +25,16 @@ def product(m, n, depth, turned=False, kind="float32"):
 
 
 def matrix_vector(m, n):
-    A, x, k = te.placeholder((m, n), name="A"), te.placeholder((n,), name="x"), te.reduce_axis(n, name="k")
-    return [A, x, te.compute((m,), lambda i: te.sum(A[i, k] * x[k], axis=k), name="C")], lambda a, v: a @ v
+    A, x, k = (
+        te.placeholder((m, n), name="A"),
+        te.placeholder((n,), name="x"),
+        te.reduce_axis(n, name="k"),
+    )
+    return [
+        A,
+        x,
+        te.compute((m,), lambda i: te.sum(A[i, k] * x[k], axis=k), name="C"),
+    ], lambda a, v: a @ v
 
 
 def batch(b, m, n, depth):
@@ -39,7 +47,9 @@ def batch(b, m, n, depth):
 def sums(h, w, columns):
     X, k = te.placeholder((h, w), name="X"), te.reduce_axis(h if columns else w, name="k")
     if columns:
-        return [X, te.compute((w,), lambda j: te.sum(X[k, j], axis=k), name="C")], lambda x: x.sum(0)
+        return [X, te.compute((w,), lambda j: te.sum(X[k, j], axis=k), name="C")], lambda x: x.sum(
+            0
+        )
     return [X, te.compute((h,), lambda i: te.sum(X[i, k], axis=k), name="C")], lambda x: x.sum(1)
 
 

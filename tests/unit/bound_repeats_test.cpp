@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which statements under two loops of one axis are refused because the outer loop repeats them: those
-// that go on from what the run before left.
+// Which statements under two loops of one axis are refused because the outer loop repeats them:
+// those that go on from what the run before left.
 
 #include "weft/pass/bound_repeats.h"
 
@@ -48,7 +48,8 @@ TEST(BoundRepeats, updates_that_nothing_begins) {
   refuses(bound(kOuter, bound(kInner, add(kInner))), "loop \"j\"");
   refuses(bound(kOuter, serial(kSerial, bound(kInner, add(kInner, kSerial)))));
   refuses(bound(kOuter, bound(kInner, serial(kSerial, add(kInner, kSerial)))));
-  refuses(bound(kOuter, bound(kInner, ir::atomic_add(kC, {Expr(kInner)}, make_int(1, dtypes::int32)))));
+  refuses(
+      bound(kOuter, bound(kInner, ir::atomic_add(kC, {Expr(kInner)}, make_int(1, dtypes::int32)))));
   // Begun once, outside the loop that repeats.
   refuses(seq({bound(kOther, zero(kC, kOther)), bound(kOuter, bound(kInner, add(kInner)))}));
   refuses(serial(kSerial,
@@ -91,8 +92,10 @@ TEST(BoundRepeats, values_that_come_round) {
   // C goes to D, and D to C the next time.
   refuses(bound(kOuter, seq({bound(kInner, copy(kD, kInner, kC, kInner)),
                              bound(kOther, copy(kC, kOther, kD, number(0)))})));
-  check(bound(kOuter, seq({bound(kInner, copy(kD, kInner, kC, kInner)),
-                           bound(kOther, store(kA, load(kD, {Expr(kOther)}), {number(0), Expr(kOther)}))})));
+  check(
+      bound(kOuter,
+            seq({bound(kInner, copy(kD, kInner, kC, kInner)),
+                 bound(kOther, store(kA, load(kD, {Expr(kOther)}), {number(0), Expr(kOther)}))})));
   // Conditions and bounds read, too.
   const Expr seen = gt(load(kC, {number(0)}), make_int(3, dtypes::int32));
   refuses(bound(kOuter, seq({if_then(seen, bound(kInner, zero(kD, kInner))),
@@ -106,8 +109,7 @@ TEST(BoundRepeats, values_that_come_round) {
 TEST(BoundRepeats, stores_of_each_iteration_among_repeated_ones) {
   refuses(bound(kOuter, seq({bound(kInner, zero(kC, kInner)),
                              store(kC, load(kC, {Expr(kOuter)}) + 1, {Expr(kOuter)})})));
-  check(bound(kOuter, seq({bound(kInner, zero(kC, kInner)),
-                           copy(kD, kOuter, kC, kOuter)})));
+  check(bound(kOuter, seq({bound(kInner, zero(kC, kInner)), copy(kD, kOuter, kC, kOuter)})));
 }
 
 TEST(BoundRepeats, loops_that_repeat_nothing) {

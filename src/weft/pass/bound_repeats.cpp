@@ -264,8 +264,7 @@ bool covers(const Access& write, const Access& read, const ForNode* outer) {
 
 class Repeats {
  public:
-  Repeats(const ForNode* outer, const TargetInfo& machine)
-      : outer_(outer), uses_(outer, machine) {}
+  Repeats(const ForNode* outer, const TargetInfo& machine) : outer_(outer), uses_(outer, machine) {}
 
   void check() const {
     for (std::size_t i = 0; i < uses_.all.size(); ++i) {
@@ -279,9 +278,8 @@ class Repeats {
  private:
   /// Whether each iteration of the outer loop stores the same elements of the buffer again.
   bool is_repeated(const BufferNode* buffer) const {
-    return std::any_of(uses_.all.begin(), uses_.all.end(), [&](const Access& a) {
-      return a.write && a.repeats && a.buffer == buffer;
-    });
+    return std::any_of(uses_.all.begin(), uses_.all.end(),
+                       [&](const Access& a) { return a.write && a.repeats && a.buffer == buffer; });
   }
 
   void check_read(const Access& read, std::size_t at) const {
@@ -302,8 +300,9 @@ class Repeats {
   void check_write(const Access& write) const {
     for (const Access& w : uses_.all) {
       if (!w.write || w.buffer != write.buffer || !w.depends) continue;
-      throw refusal(write, cat(": \"", write.buffer->name, "\" is stored there, and by a statement of ",
-                               "each iteration of \"", outer_->var->name, "\", too"))
+      throw refusal(write,
+                    cat(": \"", write.buffer->name, "\" is stored there, and by a statement of ",
+                        "each iteration of \"", outer_->var->name, "\", too"))
           .help(cat("give one of the two a buffer of its own, or leave \"", outer_->var->name,
                     "\" serial"));
     }

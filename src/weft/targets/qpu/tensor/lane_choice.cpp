@@ -67,8 +67,9 @@ std::vector<const LoadNode*> loads_of(const Block& block) {
   std::vector<const LoadNode*> out;
   for_each_expr(block->body, [&](const Expr& e) {
     const auto* load = as<LoadNode>(e);
-    const bool own = load && std::any_of(block->writes.begin(), block->writes.end(),
-                                         [&](const BufferRegion& w) { return w.buffer == load->buffer; });
+    const bool own =
+        load && std::any_of(block->writes.begin(), block->writes.end(),
+                            [&](const BufferRegion& w) { return w.buffer == load->buffer; });
     if (load && !own) out.push_back(load);
   });
   return out;
@@ -146,8 +147,8 @@ std::int64_t tile_clocks(std::int64_t rows) {
 }
 constexpr std::int64_t kTile = 1000;  // clocks of a tile beside its steps: addresses, stores
 constexpr std::int64_t kEmpty = 100;  // of finding that there is no tile
-// The same of one of several products, whose rows may be few: a step of a row alone, what a tile and
-// a row of it take beside their steps.
+// The same of one of several products, whose rows may be few: a step of a row alone, what a tile
+// and a row of it take beside their steps.
 constexpr std::int64_t kRowStep = 65, kStart = 120, kRowStart = 110;
 
 }  // namespace
@@ -195,15 +196,15 @@ std::vector<TilePlan> plan_tiles(const Loop& row, const Loop& lane, std::int64_t
 namespace {
 
 // Clocks of a QPU, measured on products and sums whose placements were given.
-constexpr double kVector = 28;     // a vector side by side, or a word for all lanes, per step
-constexpr double kInto = 40;       // a vector of terms that lanes add up
-constexpr double kGathered = 70;   // the same from places that lie apart
-constexpr double kStreamed = 75;   // words apart, of lines that later steps read on
-constexpr double kStrewn = 250;    // words apart, of other lines at each step
-constexpr double kStep = 45;       // least of a step
-constexpr double kJoined = 310;    // lanes joined, and their one word stored
+constexpr double kVector = 28;    // a vector side by side, or a word for all lanes, per step
+constexpr double kInto = 40;      // a vector of terms that lanes add up
+constexpr double kGathered = 70;  // the same from places that lie apart
+constexpr double kStreamed = 75;  // words apart, of lines that later steps read on
+constexpr double kStrewn = 250;   // words apart, of other lines at each step
+constexpr double kStep = 45;      // least of a step
+constexpr double kJoined = 310;   // lanes joined, and their one word stored
 constexpr double kFinish = 150, kFinishApart = 1300;  // a vector of results stored
-constexpr double kWord = 0.6;      // of the memory, for a word that is read once
+constexpr double kWord = 0.6;                         // of the memory, for a word that is read once
 constexpr std::int64_t kSet = 64;  // words from a line to one that a cache keeps in its place
 
 /// Clocks of a sum of known sizes on the busiest QPU.
@@ -277,9 +278,8 @@ class Clocks {
   bool reused(const LoadNode& load, const Loop& lane) const {
     return std::any_of(nest_.loops.begin(), nest_.loops.end(), [&](const Loop& l) {
       if (l.iter->kind != IterKind::spatial || l.extent == 1 || l.node == lane.node) return false;
-      return std::none_of(load.indices.begin(), load.indices.end(), [&](const Expr& e) {
-        return uses_var(e, l.iter->var.get());
-      });
+      return std::none_of(load.indices.begin(), load.indices.end(),
+                          [&](const Expr& e) { return uses_var(e, l.iter->var.get()); });
     });
   }
   /// What the memory takes at least for the words that only one result reads.
