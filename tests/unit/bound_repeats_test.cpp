@@ -112,6 +112,11 @@ TEST(BoundRepeats, stores_of_each_iteration_among_repeated_ones) {
   check(bound(kOuter, seq({bound(kInner, zero(kC, kInner)), copy(kD, kOuter, kC, kOuter)})));
 }
 
+TEST(BoundRepeats, reads_of_each_iteration_before_repeated_stores) {
+  refuses(bound(kOuter, seq({copy(kD, kOuter, kC, kOuter), bound(kInner, zero(kC, kInner))})));
+  check(bound(kOuter, seq({copy(kD, kOuter, kC, kOuter), bound(kInner, zero(kD, kInner), 1)})));
+}
+
 TEST(BoundRepeats, loops_that_repeat_nothing) {
   check(bound(kOuter, add(kOuter)));
   check(bound(kOuter, bound(kInner, add(kInner), 1), 1));
