@@ -7,6 +7,7 @@
 #include "weft/arith/analyzer.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
+#include "weft/ir/conjuncts.h"
 #include "weft/ir/visit.h"
 
 namespace weft::pass {
@@ -17,12 +18,6 @@ namespace {
 
 /// Statements that all copies of one function may add.
 constexpr std::int64_t kMostStatements = 2048;
-
-void split_conjuncts(const Expr& e, Exprs& out) {
-  if (e->kind != ExprKind::and_) return out.push_back(e);
-  split_conjuncts(as<BinaryNode>(e)->a, out);
-  split_conjuncts(as<BinaryNode>(e)->b, out);
-}
 
 /// A comparison of integers as `value < 0`; null for others, and where data or calls decide.
 Expr below_zero(const Expr& e) {
@@ -103,9 +98,7 @@ class FindGuards final : public Visitor {
  private:
   void consider(const Expr& condition) {
     if (loops_.empty()) return;  // it stands in the body already
-    Exprs parts;
-    split_conjuncts(condition, parts);
-    for (const Expr& part : parts) {
+    for (const Expr& part : conjuncts(condition)) {
       for (const Guard& g : found) {
         if (same_expr(g.conjunct, part)) return;
       }
@@ -166,11 +159,9 @@ class Assume final : public Rewriter {
 
  private:
   Expr without(const Expr& condition) const {
-    Exprs parts;
-    split_conjuncts(condition, parts);
     Expr out = make_bool(true);
     bool changed = false;
-    for (const Expr& part : parts) {
+    for (const Expr& part : conjuncts(condition)) {
       const bool known =
           std::any_of(guards_.begin(), guards_.end(),
                       [&](const FindGuards::Guard& g) { return same_expr(g.conjunct, part); });
@@ -185,7 +176,7 @@ class Assume final : public Rewriter {
 /// Conditions without which nothing of `s` runs.
 void needed_by(const Stmt& s, Exprs& out) {
   if (const auto* i = as<IfNode>(s); i && !i->else_case) {
-    split_conjuncts(i->condition, out);
+    for (const Expr& part : conjuncts(i->condition)) out.push_back(part);
     needed_by(i->then_case, out);
   } else if (const auto* loop = as<ForNode>(s)) {
     Exprs below;

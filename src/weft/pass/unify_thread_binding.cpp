@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/bound_repeats.h"
 #include "weft/pass/bound_twice.h"
 
 namespace weft::pass {
@@ -32,6 +33,7 @@ class Kernel final : public Rewriter {
     });
     check_groups();
     check_bound_twice(s, machine);
+    check_bound_repeats(s, machine);
   }
 
   Stmt launch(const std::string& name, const Stmt& s) {

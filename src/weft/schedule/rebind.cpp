@@ -48,15 +48,6 @@ Expr both(const Expr& a, const Expr& b) {
   return logical_and(a, b);
 }
 
-std::vector<Expr> conjuncts(const Expr& e) {
-  if (is_const_int_value(e, 1)) return {};
-  if (e->kind != ExprKind::and_) return {e};
-  const auto* n = as<BinaryNode>(e);
-  auto out = conjuncts(n->a);
-  for (const Expr& part : conjuncts(n->b)) out.push_back(part);
-  return out;
-}
-
 Exprs simplify_bindings(const Exprs& values, const std::vector<IterVar>& loops,
                         const Expr& predicate, const arith::Analyzer& analyzer) {
   return arith::simplify_iter_map(values, loops, predicate, analyzer);

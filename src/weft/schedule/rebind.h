@@ -7,6 +7,7 @@
 
 #include "weft/arith/analyzer.h"
 #include "weft/arith/iter_map.h"
+#include "weft/ir/conjuncts.h"
 #include "weft/schedule/tree.h"
 
 namespace weft::schedule {
@@ -30,8 +31,6 @@ class Rebinder final : public ScopeRewriter {
 
 /// a and b, without literal truths.
 ir::Expr both(const ir::Expr& a, const ir::Expr& b);
-/// The terms of a conjunction.
-std::vector<ir::Expr> conjuncts(const ir::Expr& e);
 /// Simplified bindings of one realize among loops.
 ir::Exprs simplify_bindings(const ir::Exprs& values, const std::vector<ir::IterVar>& loops,
                             const ir::Expr& predicate, const arith::Analyzer& analyzer);

@@ -9,16 +9,6 @@ namespace weft::stages {
 
 using namespace ir;
 
-std::vector<Expr> conjuncts(const Expr& e) {
-  if (const auto* call = as<CallNode>(e); call && call->op == "likely")
-    return conjuncts(call->args[0]);
-  const auto* b = as<BinaryNode>(e);
-  if (!b || b->kind != ExprKind::and_) return {e};
-  std::vector<Expr> out = conjuncts(b->a), more = conjuncts(b->b);
-  out.insert(out.end(), more.begin(), more.end());
-  return out;
-}
-
 Expr join_conditions(const std::vector<Expr>& list) {
   Expr out = make_bool(true);
   for (const Expr& e : list) out = logical_and(out, e);

@@ -4,12 +4,11 @@
 
 #include <vector>
 
+#include "weft/ir/conjuncts.h"
 #include "weft/ir/node.h"
 
 namespace weft::stages {
 
-/// The conditions that `e` joins by "and"; likely(c) counts as c.
-std::vector<ir::Expr> conjuncts(const ir::Expr& e);
 ir::Expr join_conditions(const std::vector<ir::Expr>& list);
 /// x < y as y - x, x <= y as y - x + 1 (and mirrored): e holds exactly where the result is > 0.
 /// Null for other expressions.

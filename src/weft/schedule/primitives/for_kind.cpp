@@ -272,6 +272,59 @@ Verdict check_extents(const State& s, const AxisInfo& axis, const Path& path) {
   return std::nullopt;
 }
 
+bool goes_on(const BlockNode* block, const BufferNode* buffer) {
+  return reads(block, buffer) || updates_atomically(block->body, buffer) || block->init;
+}
+
+/// Whether each iteration of `outer` begins the buffer anew before block `at` of `under` goes on
+/// from it: the block's own init, unless a loop outside has taken its first step before, or a block
+/// that stands before it.
+bool begins_anew(const std::vector<Leaf>& under, std::size_t at, const BufferNode* buffer,
+                 const std::vector<const ForNode*>& outside) {
+  for (std::size_t i = 0; i <= at; ++i) {
+    const BlockNode* block = under[i].block();
+    if (!writes(block, buffer) || (!block->init && goes_on(block, buffer))) continue;
+    bool steps_outside = false;
+    for (std::size_t k = 0; k < block->iters.size(); ++k) {
+      if (!block->init || block->iters[k].kind != IterKind::reduce) continue;
+      for (const ForNode* loop : outside)
+        steps_outside |= uses_var(under[i].realize->iter_values[k], loop->var.get());
+    }
+    if (!steps_outside) return true;
+  }
+  return false;
+}
+
+/// What `inner` repeats for each iteration of `outer`, on the same axis, runs once there.
+Verdict check_repeated(const State& s, const AxisInfo& axis, const Path& path, const ForNode* outer,
+                       const ForNode* inner) {
+  if (is_const_int_value(outer->extent, 1) || is_const_int_value(inner->extent, 1))
+    return std::nullopt;
+  std::vector<const ForNode*> outside = path.loops();
+  outside.erase(std::find(outside.begin(), outside.end(), outer), outside.end());
+  const std::vector<Leaf> under = leaves(outer->body);
+  for (std::size_t i = 0; i < under.size(); ++i) {
+    const Leaf& leaf = under[i];
+    if (std::find(leaf.loops.begin(), leaf.loops.end(), inner) == leaf.loops.end()) continue;
+    for (const BufferRegion& w : leaf.block()->writes) {
+      const BufferNode* buffer = w.buffer.get();
+      if (!goes_on(leaf.block(), buffer) || begins_anew(under, i, buffer, outside)) continue;
+      Refusal r = refuse(
+          s, "schedule.bind.repeated",
+          cat("bind of ", name_of(path.loop()), " puts ", name_of(inner), " and ", name_of(outer),
+              " around it on \"", axis.name, "\", but block ", name_of(leaf.block()),
+              " goes on from \"", w.buffer->name, "\" in each iteration of ", name_of(outer)),
+          leaf.realize);
+      r.note(cat("on one axis the iterations of ", name_of(outer),
+                 " would not repeat the block; legal: blocks that begin \"", w.buffer->name,
+                 "\" anew inside ", name_of(outer)));
+      r.repair(cat("bind ", name_of(outer), " to another axis, or leave it serial"));
+      return r;
+    }
+  }
+  return std::nullopt;
+}
+
 /// Two nested loops on one axis become one: only sound when the inner blocks do the same for every
 /// outer iteration and their results are visible to all points.
 Verdict check_nested(const State& s, const AxisInfo& axis, const Path& path) {
@@ -325,6 +378,7 @@ Verdict check_nested(const State& s, const AxisInfo& axis, const Path& path) {
         return r;
       }
     }
+    WEFT_TRY(check_repeated(s, axis, path, outer, inner));
   }
   return std::nullopt;
 }

@@ -52,7 +52,7 @@ std::optional<stages::Leaf> init_alone(const stages::Leaf& leaf) {
     else gone.push_back(v);
   }
   for (const Expr& condition : leaf.conditions) {
-    for (const Expr& c : stages::conjuncts(condition)) {
+    for (const Expr& c : conjuncts(condition)) {
       if (std::none_of(gone.begin(), gone.end(), [&](const VarNode* v) { return uses_var(c, v); }))
         out.conditions.push_back(c);
     }

@@ -16,6 +16,7 @@
 #include "weft/stages/conditions.h"
 #include "weft/stages/linear.h"
 #include "weft/stages/update.h"
+#include "weft/targets/qpu/tensor/lane_choice.h"
 #include "weft/targets/qpu/tensor/nest.h"
 
 namespace weft::qpu::tensor {
@@ -25,11 +26,7 @@ using schedule::Schedule;
 using stages::linear_in;
 
 namespace {
-constexpr std::int64_t kSpread = 512;         // terms of a sum that are worth a stage of their own
-constexpr double kApart = 16, kScatter = 64;  // costs of an access that is not side by side
-constexpr double kJoin = 6;                   // of joining the lanes of a sum
-constexpr std::int64_t kUnknownDepth = 64;    // of a sum whose length is known at run time only
-
+constexpr std::int64_t kSpread = 512;  // terms of a sum that are worth a stage of their own
 }  // namespace
 
 void nests(const Stmt& s, std::vector<Nest>& out) {
@@ -60,52 +57,6 @@ std::vector<Nest> nests_of(const PrimFunc& f) {
   if (const auto* root = as<BlockRealizeNode>(f->body)) nests(root->block->body, out);
   return out;
 }
-
-namespace {
-
-Expr flat_index(const Buffer& b, const Exprs& indices) {
-  Exprs strides = strides_of(b);
-  Expr out = make_int(0);
-  for (std::size_t d = 0; d < indices.size(); ++d)
-    out = out + cast(dtypes::int64, indices[d]) * cast(dtypes::int64, strides[d]);
-  return out;
-}
-
-/// Cost of 16 accesses when neighbouring lanes differ in `v`.
-double access_cost(const Buffer& b, const Exprs& indices, const VarNode* v, bool write) {
-  auto l = linear_in(flat_index(b, indices), v);
-  if (!l) return write ? kScatter : kApart;
-  if (l->constant(1)) return 1;
-  if (l->constant(0)) return write ? 0 : 1;
-  if (!l->coeff.is_constant()) return write ? 4 : 2;  // a run-time stride is often 1
-  return write ? kScatter : kApart;
-}
-
-double cost(const Nest& nest, const Loop& loop) {
-  double out = 0;
-  const VarNode* v = loop.iter->var.get();
-  const Block& block = nest.block;
-  for_each_stmt(block->body, [&](const Stmt& s) {
-    if (const auto* t = as<StoreNode>(s)) out += access_cost(t->buffer, t->indices, v, true);
-  });
-  for_each_expr(block->body, [&](const Expr& e) {
-    const auto* l = as<LoadNode>(e);
-    if (!l) return;
-    for (const BufferRegion& w : block->writes)
-      if (w.buffer == l->buffer) return;  // the accumulator
-    out += access_cost(l->buffer, l->indices, v, false);
-  });
-  const bool joined = loop.iter->kind == IterKind::reduce;
-  if (joined) out += 0.5;
-  if (loop.extent > 0) {
-    std::int64_t vectors = (loop.extent + kLanes - 1) / kLanes;
-    if (joined) out += kJoin / static_cast<double>(vectors);
-    out *= static_cast<double>(vectors * kLanes) / static_cast<double>(loop.extent);
-  }
-  return out;
-}
-
-}  // namespace
 
 bool joins(const Nest& nest) {
   const std::optional<stages::Update> update = stages::find_update(nest.block);
@@ -143,165 +94,6 @@ bool collapses(const Nest& nest) {
   return good;
 }
 
-/// The loop whose steps read the same vectors and words of their own that all lanes share: rows of
-/// a product whose lanes lie along columns. Null: there is none.
-const Loop* row_loop(const Nest& nest, const Loop& lane) {
-  const Block& block = nest.block;
-  const VarNode* l = lane.iter->var.get();
-  for (const Loop& r : nest.loops) {
-    if (r.node == lane.node || r.iter->kind != IterKind::spatial || r.extent == 1) continue;
-    bool common = false, own = false, good = true;
-    for_each_expr(block->body, [&](const Expr& e) {
-      const auto* load = as<LoadNode>(e);
-      if (!load) return;
-      for (const BufferRegion& w : block->writes)
-        if (w.buffer == load->buffer) return;  // the accumulator
-      bool by_lane = false, by_row = false;
-      for (const Expr& i : load->indices) {
-        by_lane = by_lane || uses_var(i, l);
-        by_row = by_row || uses_var(i, r.iter->var.get());
-      }
-      common = common || (by_lane && !by_row);
-      own = own || by_row;
-      good = good && !(by_lane && by_row);
-    });
-    if (good && common && own) return &r;
-  }
-  return nullptr;
-}
-
-/// Clocks of a step of the sum: so many a row, and so much for the vector that the rows share; one
-/// row alone reads its words as it goes.
-std::int64_t tile_clocks(std::int64_t rows) {
-  constexpr std::int64_t kRow = 14, kShared = 36, kAlone = 32;
-  return rows == 1 ? kAlone : rows * kRow + kShared;
-}
-constexpr std::int64_t kTile = 1000;  // clocks of a tile beside its steps: addresses, stores
-constexpr std::int64_t kEmpty = 100;  // of finding that there is no tile
-
-/// How tiles of rows by 16 columns are divided: in turns (`across` 0), or `down` QPUs share the
-/// rows of tiles and `across` the columns. `tall`: how many rows of tiles there are to be, of which
-/// the last may be empty; 0: as many as there are.
-struct TilePlan {
-  std::int64_t rows = 8, down = 1, across = 0, tall = 0;
-};
-
-/// Fewer rows where tiles are too few for all QPUs. A number that does not divide is a guard, and
-/// tiles in turns cannot have one for the last turn beside those of rows or columns: there, rows of
-/// tiles are added until the turns divide.
-TilePlan plan_tiles(const Loop& row, const Loop& lane, std::int64_t others, bool known,
-                    std::int64_t depth, std::int64_t qpus) {
-  TilePlan best;
-  const std::int64_t most = best.rows;
-  if (!known || row.extent <= 0) return best;
-  auto parts = [](std::int64_t n, std::int64_t of) { return (n + of - 1) / of; };
-  const std::int64_t columns = parts(lane.extent, kLanes);
-  std::int64_t least = 0;
-  auto consider = [&](const TilePlan& plan, std::int64_t turns, std::int64_t empty) {
-    const std::int64_t clocks = turns * (tile_clocks(plan.rows) * depth + kTile) + empty * kEmpty;
-    if (least == 0 || clocks < least) best = plan, least = clocks;
-  };
-  for (std::int64_t rows = 1; rows <= std::min(most, row.extent); ++rows) {
-    const bool divides = row.extent % rows == 0;
-    if (divides && lane.extent % kLanes == 0)
-      consider({rows}, parts(row.extent / rows * columns * others, qpus), 0);
-    if (others != 1) continue;
-    const std::int64_t tall = parts(row.extent, rows);
-    for (std::int64_t down = 1; down <= std::min(qpus, tall); ++down) {
-      const std::int64_t across = std::min(qpus / down, columns);
-      consider({rows, down, across}, parts(tall, down) * parts(columns, across), 0);
-    }
-    const std::int64_t step = qpus / std::gcd(columns, qpus), filled = parts(tall, step) * step;
-    const std::int64_t turns = parts(tall * columns, qpus);
-    consider({rows, 1, 0, filled}, turns, filled * columns / qpus - turns);
-  }
-  if (least == 0) best.rows = 1;
-  return best;
-}
-
-/// A sum whose lanes lie along columns: tiles of rows by 16 columns, divided among the QPUs along
-/// the rows of tiles, so that a tile's words stay in the cache for all tiles beside it.
-bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t qpus) {
-  if (lane.iter->kind != IterKind::spatial || !joins(nest)) return false;
-  const Loop* row = row_loop(nest, lane);
-  if (!row) return false;
-  std::vector<LoopRef> outer, inner;
-  const Loop* steps = nullptr;  // of the sum, where a row's words lie side by side
-  const bool alone = std::count_if(nest.loops.begin(), nest.loops.end(), [](const Loop& l) {
-                       return l.iter->kind == IterKind::reduce && l.extent != 1;
-                     }) == 1;
-  std::int64_t others = 1, depth = 1;
-  bool known = lane.extent > 0;
-  for (const Loop& l : nest.loops) {
-    if (l.iter->kind == IterKind::reduce) {
-      depth *= l.extent > 0 ? l.extent : kUnknownDepth;
-      bool beside = false;
-      for_each_expr(nest.block->body, [&](const Expr& e) {
-        const auto* load = as<LoadNode>(e);
-        if (!load) return;
-        auto by_row = linear_in(flat_index(load->buffer, load->indices), row->iter->var.get());
-        auto by_step = linear_in(flat_index(load->buffer, load->indices), l.iter->var.get());
-        beside = beside || (by_row && !by_row->constant(0) && by_step && by_step->constant(1));
-      });
-      if (beside || !steps) steps = &l;
-    } else if (l.node != row->node && l.node != lane.node && l.extent != 1) {
-      outer.push_back(l.ref);
-      known = known && l.extent > 0;
-      others *= std::max<std::int64_t>(l.extent, 1);
-    }
-  }
-  if (!steps || (steps->extent > 0 && steps->extent < kLanes && !alone)) return false;
-  for (const Loop& l : nest.loops)
-    if (l.iter->kind == IterKind::reduce && l.node != steps->node) inner.push_back(l.ref);
-  inner.push_back(steps->ref);
-
-  const TilePlan plan = plan_tiles(*row, lane, others, known, depth, qpus);
-  const auto tall = plan.tall > 0 ? std::optional(plan.tall) : std::nullopt;
-  std::vector<LoopRef> r = sch.split(row->ref, {tall, plan.rows});
-  std::vector<LoopRef> c = sch.split(lane.ref, {std::nullopt, kLanes});
-  if (plan.across > 0) {
-    const std::vector<LoopRef> down = sch.split(r[0], {std::nullopt, plan.down});
-    const std::vector<LoopRef> across = sch.split(c[0], {std::nullopt, plan.across});
-    std::vector<LoopRef> order = {down[1], across[1], down[0], across[0], r[1], c[1]};
-    order.insert(order.end(), inner.begin(), inner.end());
-    sch.reorder(order);
-    sch.bind(sch.fuse({down[1], across[1]}), "qpu");
-    sch.bind(c[1], "lane");
-    return true;
-  }
-  outer.push_back(r[0]);
-  outer.push_back(c[0]);
-  std::vector<LoopRef> order = outer;
-  order.push_back(r[1]);
-  order.push_back(c[1]);
-  order.insert(order.end(), inner.begin(), inner.end());
-  sch.reorder(order);
-  LoopRef tiles = sch.fuse(outer);
-  std::vector<LoopRef> parts = sch.split(tiles, {std::nullopt, qpus});
-  sch.reorder({parts[1], parts[0]});
-  sch.bind(parts[1], "qpu");
-  sch.bind(c[1], "lane");
-  return true;
-}
-
-}  // namespace
-
-const Loop* lane_loop(const Nest& nest, std::optional<std::size_t> forced) {
-  const bool can_join = joins(nest);
-  const Loop* lane = nullptr;
-  double best = 0;
-  for (std::size_t i = nest.loops.size(); i-- > 0;) {  // the innermost of equals
-    const Loop& l = nest.loops[i];
-    if (l.iter->kind == IterKind::reduce && !can_join) continue;
-    if (forced && i != *forced) continue;
-    double c = cost(nest, l);
-    if (!lane || c < best) lane = &l, best = c;
-  }
-  return lane;
-}
-
-namespace {
-
 /// Runs a step of several primitives; one that is refused, or gives up, is undone as a whole.
 template <typename F>
 bool attempt(Schedule& sch, const F& f) {
@@ -313,6 +105,72 @@ bool attempt(Schedule& sch, const F& f) {
   }
   sch = before;
   return false;
+}
+
+/// A sum whose lanes lie along columns.
+struct Tiled {
+  const Loop *row, *lane;
+  std::vector<LoopRef> outer, inner;  // loops of other results; of the sum
+};
+
+bool cut_tiles(Schedule& sch, const Tiled& sum, const TilePlan& plan) {
+  const std::vector<LoopRef> r = plan.tall > 0 ? sch.split(sum.row->ref, {plan.tall, plan.rows})
+                                               : sch.split(sum.row->ref, {std::nullopt, plan.rows});
+  const std::vector<LoopRef> c = sch.split(sum.lane->ref, {std::nullopt, kLanes});
+  if (plan.across > 0) {
+    const std::vector<LoopRef> down = sch.split(r[0], {std::nullopt, plan.down});
+    const std::vector<LoopRef> across = sch.split(c[0], {std::nullopt, plan.across});
+    std::vector<LoopRef> order = {down[1], across[1], down[0], across[0], r[1], c[1]};
+    order.insert(order.end(), sum.inner.begin(), sum.inner.end());
+    sch.reorder(order);
+    sch.bind(sch.fuse({down[1], across[1]}), "qpu");
+    sch.bind(c[1], "lane");
+    return true;
+  }
+  std::vector<LoopRef> outer = sum.outer;
+  outer.push_back(r[0]);
+  outer.push_back(c[0]);
+  std::vector<LoopRef> order = outer;
+  order.push_back(r[1]);
+  order.push_back(c[1]);
+  order.insert(order.end(), sum.inner.begin(), sum.inner.end());
+  sch.reorder(order);
+  const LoopRef tiles = sch.fuse(outer);
+  const std::vector<LoopRef> parts = sch.split(tiles, {std::nullopt, plan.qpus});
+  sch.reorder({parts[1], parts[0]});
+  sch.bind(parts[1], "qpu");
+  sch.bind(c[1], "lane");
+  return true;
+}
+
+/// Tiles of rows by 16 columns, divided among the QPUs along the rows of tiles, so that a tile's
+/// words stay in the cache for all tiles beside it.
+bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t qpus) {
+  constexpr std::size_t kTries = 8;
+  if (lane.iter->kind != IterKind::spatial || !joins(nest)) return false;
+  const Loop* row = row_loop(nest, lane);
+  if (!row) return false;
+  const Loop* steps = step_loop(nest, *row);
+  if (!steps) return false;
+  Tiled sum{row, &lane, {}, {}};
+  std::int64_t others = 1, depth = 1;
+  bool known = lane.extent > 0;
+  for (const Loop& l : nest.loops) {
+    if (l.iter->kind == IterKind::reduce) {
+      depth *= l.extent > 0 ? l.extent : kUnknownDepth;
+      if (l.node != steps->node) sum.inner.push_back(l.ref);
+    } else if (l.node != row->node && l.node != lane.node && l.extent != 1) {
+      sum.outer.push_back(l.ref);
+      known = known && l.extent > 0;
+      others *= std::max<std::int64_t>(l.extent, 1);
+    }
+  }
+  sum.inner.push_back(steps->ref);
+  std::vector<TilePlan> plans = plan_tiles(*row, lane, others, known, depth, qpus);
+  plans.resize(std::min(plans.size(), kTries));
+  return std::any_of(plans.begin(), plans.end(), [&](const TilePlan& plan) {
+    return attempt(sch, [&] { return cut_tiles(sch, sum, plan); });
+  });
 }
 
 /// How many QPUs share chunks of 16 lanes one by one, instead of whole rows of them; 0: rows. Each
@@ -354,9 +212,9 @@ std::optional<LoopRef> place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     if (is_const_int_value(l.node->extent, 0)) return std::nullopt;
     (l.iter->kind == IterKind::spatial ? spatial : reduce).push_back(l);
   }
-  const Loop* lane = lane_loop(nest, forced);
+  const Loop* lane = forced ? lane_loop(nest, forced) : fastest_lane(nest, qpus);
   if (!lane || lane->extent == 1) return std::nullopt;  // one point after the other
-  if (attempt(sch, [&] { return place_tiles(sch, nest, *lane, qpus); })) return std::nullopt;
+  if (place_tiles(sch, nest, *lane, qpus)) return std::nullopt;
   if (may_collapse && reduce.empty() && collapses(nest)) {
     std::vector<LoopRef> all;
     for (const Loop& l : spatial) all.push_back(l.ref);

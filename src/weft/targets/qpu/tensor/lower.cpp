@@ -14,7 +14,6 @@ namespace weft::qpu::tensor {
 using namespace ir;
 using ast::Compare;
 using ast::Op;
-using stages::conjuncts;
 using stages::has_loads;
 using stages::join_conditions;
 using stages::linear_in;
@@ -199,15 +198,17 @@ void Lowerer::with_mask(Mask mask, const Stmt& body, bool certain) {
 
 void Lowerer::branch(const IfNode* s) {
   std::vector<Expr> same, differ, first, later;
+  const Exprs all = conjuncts(s->condition);
+  if (all.empty()) return statement(s->then_case);  // always
   // What a condition may read only where those before it hold.
-  for (const Expr& c : conjuncts(s->condition)) (reads_inside(c) ? first : later).push_back(c);
+  for (const Expr& c : all) (reads_inside(c) ? first : later).push_back(c);
   if (first.empty() && later.size() > 1) first = {later[0]}, later.erase(later.begin());
   if (!first.empty() && !later.empty() && !s->else_case) {
     branch(
         as<IfNode>(if_then(join_conditions(first), if_then(join_conditions(later), s->then_case))));
     return;
   }
-  if (first.empty() || later.empty()) first = conjuncts(s->condition);
+  if (first.empty() || later.empty()) first = all;
   else first = {s->condition};
   for (const Expr& c : first) (varying(c) ? differ : same).push_back(c);
   if (!same.empty() && !differ.empty() && s->else_case) {
@@ -215,9 +216,9 @@ void Lowerer::branch(const IfNode* s) {
     same.clear();
   }
   if (!same.empty()) {
-    Expr all = join_conditions(same);
-    fetch(all);
-    open_if(condition(all));
+    Expr every = join_conditions(same);
+    fetch(every);
+    open_if(condition(every));
     loaded_.clear();
     if (differ.empty()) {
       {

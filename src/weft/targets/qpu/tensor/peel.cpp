@@ -12,7 +12,6 @@
 namespace weft::qpu::tensor {
 
 using namespace ir;
-using stages::conjuncts;
 using stages::has_loads;
 using stages::linear_in;
 using stages::slack;

@@ -19,7 +19,6 @@
 namespace weft::qpu::tensor {
 
 using namespace ir;
-using stages::conjuncts;
 using stages::has_loads;
 using stages::join_conditions;
 using stages::linear_in;

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums on the QPU whose cheapest accesses are not the fastest placement: few terms, few results, operands that lie across the
+lanes, products side by side. The default schedule is right, and no placement of the lanes given by hand is far ahead of it."""
+
+import math
+
+import numpy as np
+import pytest
+
+import weft
+from weft import te
+
+pytestmark = pytest.mark.targets("qpu")
+QPUS, LANES = 12, 16
+
+
+def product(m, n, depth, turned=False, kind="float32"):
+    A = te.placeholder((m, depth), kind, name="A")
+    B = te.placeholder((n, depth) if turned else (depth, n), kind, name="B")
+    k = te.reduce_axis(depth, name="k")
+    C = te.compute(
+        (m, n), lambda i, j: te.sum(A[i, k] * (B[j, k] if turned else B[k, j]), axis=k), name="C"
+    )
+    return [A, B, C], lambda a, b: a @ (b.T if turned else b)
+
+
+def matrix_vector(m, n):
+    A, x, k = (
+        te.placeholder((m, n), name="A"),
+        te.placeholder((n,), name="x"),
+        te.reduce_axis(n, name="k"),
+    )
+    return [
+        A,
+        x,
+        te.compute((m,), lambda i: te.sum(A[i, k] * x[k], axis=k), name="C"),
+    ], lambda a, v: a @ v
+
+
+def batch(b, m, n, depth):
+    A, B = te.placeholder((b, m, depth), name="A"), te.placeholder((b, depth, n), name="B")
+    k = te.reduce_axis(depth, name="k")
+    C = te.compute((b, m, n), lambda g, i, j: te.sum(A[g, i, k] * B[g, k, j], axis=k), name="C")
+    return [A, B, C], lambda x, y: x @ y
+
+
+def sums(h, w, columns):
+    X, k = te.placeholder((h, w), name="X"), te.reduce_axis(h if columns else w, name="k")
+    if columns:
+        return [X, te.compute((w,), lambda j: te.sum(X[k, j], axis=k), name="C")], lambda x: x.sum(
+            0
+        )
+    return [X, te.compute((h,), lambda i: te.sum(X[i, k], axis=k), name="C")], lambda x: x.sum(1)
+
+
+ROWS = {
+    "few terms": matrix_vector(1021, 13),
+    "few terms of sums": sums(1009, 11, False),
+    "few results": product(5, 7, 601),
+    "few columns": sums(1009, 13, True),
+    "turned": product(67, 71, 73, turned=True),
+    "turned, integers": product(19, 37, 41, turned=True, kind="int32"),
+    "turned, one row": product(1, 1201, 29, turned=True),
+    "side by side": batch(3, 65, 33, 19),
+    "side by side, small": batch(7, 13, 11, 17),
+    "long": matrix_vector(37, 1201),
+    "product": product(67, 71, 73),
+}
+
+
+def shape_of(tensor):
+    return tuple(int(d) for d in tensor.shape)
+
+
+def arrays_of(tensors):
+    rng = np.random.default_rng(3)
+    for t in tensors:
+        integers = rng.integers(-9, 9, shape_of(t))
+        yield (integers if "int" in t.dtype else rng.standard_normal(shape_of(t))).astype(t.dtype)
+
+
+def run(program, tensors):
+    """The result and the clocks."""
+    held = [weft.asarray(a, device="qpu") for a in arrays_of(tensors)]
+    module = weft.build(program, target="qpu", tuned=False)
+    clocks = module.time_evaluator(module.functions[0], number=1)(*held).cycles
+    return held[-1].numpy(), int(clocks)
+
+
+def given(tensors, lane, rows):
+    """Lanes along loop number `lane`; of a spatial one in tiles of `rows` along the loop before."""
+    shape, sch = shape_of(tensors[-1]), weft.Schedule(te.create_prim_func(tensors))
+    loops = sch.get_loops(sch.get_block("C"))
+    others = [k for k in range(len(shape)) if k != lane]
+    outer, inner = [loops[k] for k in others], []
+    count = math.prod(shape[k] for k in others)
+    chunk, vector = sch.split(loops[lane], [None, LANES])
+    if rows > 1:
+        outer[-1], within = sch.split(outer[-1], [None, rows])
+        inner, count = [within], count // shape[others[-1]] * math.ceil(shape[others[-1]] / rows)
+    sums = [loops[k] for k in range(len(shape), len(loops)) if k != lane]
+    if lane < len(shape):
+        outer, count = [*outer, chunk], count * math.ceil(shape[lane] / LANES)
+        sch.reorder(*outer, *inner, vector, *sums)
+    else:
+        sch.reorder(*outer, *inner, *sums, chunk, vector)
+    whole = sch.fuse(*outer) if len(outer) > 1 else outer[0]
+    turns, qpu = sch.split(whole, [None, min(QPUS, count)])
+    sch.reorder(qpu, turns)
+    sch.bind(qpu, "qpu")
+    sch.bind(vector, "lane")
+    return sch
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_default_is_right_and_near_the_best_placement(name):
+    tensors, reference = ROWS[name]
+    got, clocks = run(te.create_prim_func(tensors), tensors)
+    operands = [a.astype("float64") for a in list(arrays_of(tensors))[:-1]]
+    np.testing.assert_allclose(got, reference(*operands), rtol=1e-3, atol=1e-2)
+    dims, placed = len(tensors[-1].shape), []
+    for lane in range(dims + 1):
+        for rows in [1, 8] if lane < dims > 1 else [1]:
+            try:
+                placed.append(run(given(tensors, lane, rows), tensors)[1])
+            except weft.Error as refusal:  # a tile's guard, say
+                assert refusal.code.startswith(("schedule.", "qpu.")), refusal
+    assert len(placed) >= 2 and clocks <= 1.25 * min(placed), (clocks, placed)
