@@ -228,7 +228,11 @@ void bind_schedule(nb::module_& m) {
       "One schedule of OpenSchedule(program, target).");
   m.def(
       "target_has_rules", [](const std::string& target) { return has_rules(target); },
-      nb::arg("target"), "Whether programs without a schedule get one from rules on this target.");
+      nb::arg("target"),
+      "Whether a target is a machine with groups of threads, whose schedules come from rules.");
+  m.def(
+      "opens_schedules", [](const std::string& target) { return opens_schedules(target); },
+      nb::arg("target"), "Whether the decisions of a target's default schedule can be open.");
   m.def(
       "expected_seconds",
       [](const Schedule& s, const std::string& target,

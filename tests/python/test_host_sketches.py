@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host's sketches: each decision is a real one, whatever is drawn computes what NumPy does; and how the search draws."""
+"""The decisions of the host's rules, left to a tuner: each is a real one, whatever is drawn computes what NumPy does; and how the search draws."""
 
 import random
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft import te
+from weft import _core, te
 from weft.tuning import search, sketches
 from weft.tuning.database import Trial
 
@@ -16,6 +16,17 @@ def product(m, n, k):
     a, b = te.placeholder((m, k), "int32", name="A"), te.placeholder((k, n), "int32", name="B")
     r = te.reduce_axis((0, k), name="r")
     c = te.compute((m, n), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), name="C")
+    return te.create_prim_func([a, b, c])
+
+
+def batched(h, m, n, k):
+    """Of batches, the right operand turned."""
+    a, b = (
+        te.placeholder((h, m, k), "int32", name="A"),
+        te.placeholder((h, n, k), "int32", name="B"),
+    )
+    r = te.reduce_axis((0, k), name="r")
+    c = te.compute((h, m, n), lambda z, i, j: te.sum(a[z, i, r] * b[z, j, r], axis=r), name="C")
     return te.create_prim_func([a, b, c])
 
 
@@ -30,76 +41,122 @@ def total(m, n):
     return te.create_prim_func([a, te.compute((1,), lambda _: te.sum(a[r, s], axis=[r, s]))])
 
 
+def columns(m, n):
+    a, r = te.placeholder((m, n), "int32", name="A"), te.reduce_axis((0, m), name="r")
+    return te.create_prim_func([a, te.compute((n,), lambda j: te.sum(a[r, j], axis=r))])
+
+
+def chain(m, n):
+    """Stages that can be joined, and a sum of rows beside them."""
+    a = te.placeholder((m, n), "int32", name="A")
+    b = te.compute((m, n), lambda i, j: a[i, j] + 1, name="B")
+    c = te.compute((m, n), lambda i, j: b[i, j] * 2, name="C")
+    r = te.reduce_axis((0, n), name="r")
+    return te.create_prim_func([a, te.compute((m,), lambda i: te.sum(c[i, r], axis=r), name="D")])
+
+
+def distances(m, n, k):
+    a, b = te.placeholder((m, k), "int32", name="A"), te.placeholder((n, k), "int32", name="B")
+    r = te.reduce_axis((0, k), name="r")
+
+    def square(i, j):
+        return te.sum((a[i, r] - b[j, r]) * (a[i, r] - b[j, r]), axis=r)
+
+    return te.create_prim_func([a, b, te.compute((m, n), square, name="C")])
+
+
 CASES = {
-    "map": (sketches.host_map, scaled, (24, 48), lambda a: a * 3),
-    "tile": (sketches.host_tile, product, (24, 64, 96), lambda a, b: a @ b),
-    "packed": (sketches.host_packed, product, (24, 64, 96), lambda a, b: a @ b),
-    "rfactor": (sketches.host_rfactor, total, (24, 96), lambda a: a.sum(keepdims=True)[0]),
+    "map": (scaled, (24, 129), lambda a: a * 3),
+    "product": (product, (24, 64, 96), lambda a, b: a @ b),
+    "batched": (batched, (3, 24, 37, 40), lambda a, b: a @ b.transpose(0, 2, 1)),
+    "distances": (distances, (24, 37, 40), lambda a, b: ((a[:, None] - b) ** 2).sum(-1)),
+    "rows": (chain, (5, 64), lambda a: (2 * (a + 1)).sum(1)),
+    "total": (total, (24, 196), lambda a: a.sum(keepdims=True)[0]),
+    "columns": (columns, (24, 196), lambda a: a.sum(0)),
+    "chain": (chain, (24, 196), lambda a: (2 * (a + 1)).sum(1)),
 }
-ODD = {"map": [(7, 13), (1, 1)], "tile": [(7, 13, 5), (1, 17, 1)], "packed": [(7, 13, 5)], "rfactor": [(7, 13), (1, 1)]}  # fmt: skip
+ODD = {
+    "map": [(7, 13), (1, 1)], "product": [(7, 13, 5), (1, 17, 1)], "batched": [(2, 7, 13, 5), (1, 1, 5, 1)],
+    "distances": [(7, 13, 5)], "rows": [(3, 32), (1, 128)], "total": [(7, 13), (1, 1)], "columns": [(7, 13), (300, 33)], "chain": [(7, 13), (3, 65)],
+}  # fmt: skip
 
 
-def steps(sketch, program, given):
-    """The steps that a sketch takes with these answers, else its first choices; and the choices that it gave."""
-    sch, asked = weft.Schedule(program), {}
+def made(program, given, rng=None):
+    """The schedule with these answers, else with the first or drawn ones; and the choices that were given."""
+    asked = {}
 
     def draw(name, choices):
         asked[name] = list(choices)
-        return given.get(name, choices[0])
+        return given.get(name, rng.choice(choices) if rng else choices[0])
 
-    sketch(draw, sch, sketches.blocks_of(sch)[0], "b")
-    return str(sch.trace.as_json()), asked, sch
+    return weft.Schedule(_core.open_schedule(program._core, "cpu", draw)), asked
+
+
+def result(program, sch, values):
+    module = weft.build(sch, target="cpu", tuned=False)
+    shape = [c[0] for c in module.plan(program.name)["params"][-1]["shape"]]
+    out = weft.asarray(np.full(shape, -7, "int32"))
+    module(*[weft.asarray(v) for v in values], out)
+    return out.numpy()
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_answer_makes_a_schedule_of_its_own(name):
-    sketch, make, shape, _ = CASES[name]
-    first, asked, _ = steps(sketch, make(*shape), {})
+    make, shape, _ = CASES[name]
+    program = make(*shape)
+    first, asked = made(program, {})
     assert asked
     for decision, choices in asked.items():
-        assert len(choices) > 1, decision
-        made = [steps(sketch, make(*shape), {decision: choice})[0] for choice in choices]
-        assert made[0] == first and len(set(made)) == len(choices), decision
+        assert len(choices) > 1 and len(set(choices)) == len(choices), decision
+        traces = [str(made(program, {decision: c})[0].trace.as_json()) for c in choices]
+        assert traces[0] == str(first.trace.as_json()), decision
+        assert len(set(traces)) == len(choices), decision
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_whatever_is_drawn_is_right(name):
-    sketch, make, shape, reference = CASES[name]
+    make, shape, reference = CASES[name]
     rng, numbers = random.Random(name), np.random.default_rng(len(name))
-    for size in [shape, *ODD[name]] * 2:
+    for size in [shape, *ODD[name]] * 4:
         program = make(*size)
-        given = {d: rng.choice(c) for d, c in steps(sketch, program, {})[1].items()}
-        sch = steps(sketch, program, given)[2]
-        module = weft.build(sch, target="cpu", tuned=False)
-        shapes = [[c[0] for c in p["shape"]] for p in module.plan(program.name)["params"]]
-        values = [numbers.integers(-9, 10, s).astype("int32") for s in shapes]
-        out = weft.asarray(values[-1])
-        module(*[weft.asarray(v) for v in values[:-1]], out)
-        want = np.reshape(reference(*values[:-1]), shapes[-1])
-        np.testing.assert_array_equal(out.numpy(), want, err_msg=f"{size} {given}")
+        shapes = [[c[0] for c in p["shape"]] for p in weft.build(program, target="cpu", tuned=False).plan(program.name)["params"]]  # fmt: skip
+        values = [numbers.integers(-9, 10, s).astype("int32") for s in shapes[:-1]]
+        sch, asked = made(program, {}, rng)
+        want = np.reshape(reference(*values), shapes[-1])
+        np.testing.assert_array_equal(result(program, sch, values), want, err_msg=f"{size} {asked}")
+
+
+def lowered(program):
+    """What the last pass leaves, without the notes of the rules."""
+    seen = []
+    weft.build(program, target="cpu", after=lambda _, f, __: seen.append(str(f)), tuned=False)
+    return [line for line in seen[-1].splitlines() if "T.func_attr" not in line]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_first_answers_are_the_default_schedule(name):
+    make, shape, _ = CASES[name]
+    program = make(*shape)
+    assert lowered(program) == lowered(made(program, {})[0])
 
 
 def loops(sch, kind):
     return sch.mod.script().count(f"T.{kind}(")
 
 
-def test_vectors_are_wide_and_rows_of_accumulators_few():
-    asked = steps(sketches.host_tile, product(96, 96, 96), {})[1]
-    assert max(asked["b.s1"]) == 48 and max(asked["b.s0"]) == 8
-    few = steps(sketches.host_tile, product(7, 7, 7), {})[1]
-    assert few["b.s0"] == few["b.s1"] == [1, 2, 4, 7]
-
-
-@pytest.mark.parametrize("name", ["tile", "packed"])
 @pytest.mark.parametrize("parallel", [1, 0])
-def test_loops_are_parallel_vectors_and_unrolled_as_drawn(name, parallel):
-    sketch, make, shape, _ = CASES[name]
-    given = {"b.parallel": parallel, "b.unroll": 0, "b.s0": 4, "b.s1": 16}
-    sch = steps(sketch, make(*shape), given)[2]
+def test_tiles_are_as_drawn(parallel):
+    given = {"b0.parallel": parallel, "b0.rows": 4, "b0.vectors": 1, "b0.pack": 0, "b0.rule": "host_product"}  # fmt: skip
+    sch, asked = made(product(96, 96, 96), given)
     assert loops(sch, "parallel") == parallel
-    # The product, what it begins with and what it writes; of the packed form the panel too.
-    assert loops(sch, "vectorized") == (4 if name == "packed" else 3)
-    assert loops(sch, "unroll") == (3 if name == "packed" else 0)
+    assert loops(sch, "vectorized") == 3 and loops(sch, "unroll") == 3  # begun, added to, stored
+    assert asked["b0.rule"] == ["host_product", "host_tile", "host_rows", "none"]
+
+
+def test_a_program_that_is_scheduled_has_no_decisions():
+    sch = weft.Schedule(product(8, 8, 8))
+    sch.parallel(sch.get_loops(sch.get_block("C"))[0])
+    assert _core.open_schedule(sch.func._core, "cpu", lambda _, options: options[0]) is None
 
 
 def test_a_child_takes_knobs_of_two_parents():
@@ -145,48 +202,3 @@ def test_the_best_ranked_of_those_drawn_is_taken(monkeypatch, count):
     assert {wasted for _, wasted in taken.values()} == {0, 24 - count}
     known = {Trial({"sketch": "s", "knobs": {"x": x}}).key for x in range(count)}
     assert all(search._best_of(random.Random(s), None, {}, [], known, Model, False)[0] is None for s in range(9))  # fmt: skip
-
-
-def text(body, extent="(24, 48)"):
-    return weft.script.from_source(
-        "from weft import script as T\n\n@T.prim_func\n"
-        f'def main(A: T.Buffer({extent}, "int32"), B: T.Buffer({extent}, "int32")):\n{body}\n'
-    )
-
-
-def symbolic():
-    n = te.var("n")
-    a = te.placeholder((n, 8), "int32", name="A")
-    return te.create_prim_func([a, te.compute((n, 8), lambda i, j: a[i, j] * 3, name="C")])
-
-
-NOT_PLAIN = {
-    "an extent that is known when it runs": symbolic,
-    "one loop for two iterators": lambda: text(
-        """    for f in range(24 * 48):
-        with T.block("B"):
-            i = T.axis.spatial(24, f // 48)
-            j = T.axis.spatial(48, f % 48)
-            B[i, j] = A[i, j] * 3"""
-    ),
-    "an iterator of another extent than its loop": lambda: text(
-        """    for i, j in T.grid(24, 24):
-        with T.block("B"):
-            vi = T.axis.spatial(24, i)
-            vj = T.axis.spatial(48, j * 2)
-            B[vi, vj] = A[vi, vj] * 3"""
-    ),
-}
-
-
-@pytest.mark.parametrize("name", NOT_PLAIN)
-def test_blocks_that_are_not_plain_stay_as_they_are(name):
-    program = NOT_PLAIN[name]()
-    (block,) = sketches.blocks_of(weft.Schedule(program))
-    assert not block.plain
-    assert sketches.blocks_of(weft.Schedule(scaled(24, 48)))[0].plain
-    for seed in range(5):
-        sch = weft.Schedule(program)
-        draw = search._Draw(random.Random(seed))
-        sketches.sketches_for("cpu")["host"](draw, sch)
-        assert weft.ir.structural_equal(sch.func, program) and not draw.made

@@ -43,13 +43,13 @@ def rows(database):
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 7, 1), (5, 1, 3), (16, 24, 32)])
 def test_no_draw_is_refused(target, shape):
-    """Products of extent 1 and softmax: every draw gives a schedule."""
+    """Products of extent 1 and softmax: every draw gives a schedule; what is shorter than a vector leaves a host no decision."""
     programs = matmul(*shape), softmax(*shape[:2])
     space = sketches.sketches_for(target)
     for start in map(weft.Schedule, programs):
         for seed in range(60):
             decisions, _ = search._propose(random.Random(seed), start, space, [])
-            assert decisions["knobs"]
+            assert decisions["knobs"] or (target == "cpu" and max(shape) < 8)
 
 
 def test_a_sketch_that_raises_is_a_failed_candidate(tmp_path, monkeypatch):

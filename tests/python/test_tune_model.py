@@ -9,6 +9,7 @@ import types
 
 import numpy as np
 import pytest
+import host_schedules
 import weft
 from weft import _core
 from weft import te
@@ -16,7 +17,7 @@ from weft.tuning import search
 from weft.tuning.database import Trial
 from weft.tuning.rank import Model
 from weft.tuning.rank import Ranking
-from weft.tuning.sketches import rules_of, sketches_for
+from weft.tuning.sketches import rules_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 MEASURED = json.loads((HERE / "tune_measured.json").read_text())
@@ -68,7 +69,7 @@ def test_host_candidates_rank_as_they_were_measured(name):
     expected, measured = [], []
     for knobs, seconds in MEASURED["host"]["cases"][name]:
         sch = weft.Schedule(program)
-        sketches_for("cpu")["host"](lambda question, choices: knobs[question], sch)
+        host_schedules.schedule(sch, knobs)
         expected.append(_core.expected_seconds(sch._core, "cpu", MEASURED["host"]["facts"]))
         measured.append(seconds)
     assert len(measured) >= 60

@@ -50,7 +50,7 @@ COMPONENTS = {
     "te": (["python/weft/te.py", "python/weft/script.py", "python/weft/build.py", "python/weft/schedule.py"], [], ["te", "program_text", "builds", "survivors_more", "schedule_steps", "public_calls"]),
     "methods": (["python/weft/_methods/*.py"], [], ["torch_methods", "tensor_manners", "numpy_manners", "torch_habits", "survivors_more", "method_classes"]),
     "distributed": (["python/weft/distributed/*.py"], [], ["distributed", "distributed_start"]),
-    "tuning": (["python/weft/tuning/*.py"], [], ["tune", "tune_database", "tune_failures", "tune_machines", "tune_model", "tune_operations", "packed_sketch", "host_sketches"]),
+    "tuning": (["python/weft/tuning/*.py"], [], ["tune", "tune_database", "tune_failures", "tune_machines", "tune_model", "tune_operations", "host_sketches"]),
     "torch": (["python/weft/torch/**/*.py"], [], ["torch", "beside_torch", "torch_convolutions", "torch_device", "torch_machines", "torch_catalogue", "torch_choices", "torch_rarer_operators", "torch_accelerator"]),
     "cli": (["python/weft/cli/*.py"], [], ["cli", "selftest", "playground"]),
 }

@@ -23,16 +23,11 @@ def _calls(seconds):
 
 def _host_schedule(program):
     """A fast schedule for the expected results of a program that would take long as it is; None: as it is."""
-    from .sketches import sketches_for
-
     plain = weft.Schedule(program)
     if _core.expected_seconds(plain._core, "cpu", {}) < _LONG:
         return None
-    try:
-        sketches_for("cpu")["host"](lambda name, choices: choices[0], plain)
-        return plain
-    except weft.Error:
-        return None
+    made = _core.open_schedule(program._core, "cpu", lambda _, options: options[0])
+    return None if made is None else weft.Schedule(made)
 
 
 class Measurer:

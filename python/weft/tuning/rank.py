@@ -54,7 +54,7 @@ class Model:
             try:
                 by_rules = trial.decisions["sketch"] in ("plain", "rules")
                 made, answers = None, _Answers(trial.decisions["knobs"])
-                if by_rules and _core.target_has_rules(self._target):
+                if by_rules and self.knows:
                     made = _core.open_schedule(self._program._core, self._target, answers)
                 if made is None:
                     schedule = replayed(self._program, self._target, trial.trace)

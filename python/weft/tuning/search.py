@@ -183,7 +183,7 @@ class _Search:
 
     def _default_steps(self, target):
         """The trace of the default schedule where rules make it, or None: the first candidate has it already."""
-        if not _core.target_has_rules(target):
+        if "rules" not in self._sketches:
             return None
         try:
             made = _core.open_schedule(self.program._core, target, lambda _, options: options[0])

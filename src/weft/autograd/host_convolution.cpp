@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/autograd/convolution_sizes.h"
 #include "weft/autograd/host_depthwise.h"
 #include "weft/autograd/host_last_convolution.h"
 #include "weft/host/copy_kernels.h"
@@ -46,37 +47,16 @@ T* scratch(int which, I count) {
   return space.data.get();
 }
 
-struct Geometry {
-  I n, c, h, w, o, cg, og, groups, kh, kw, oh, ow, k, places;
-  I weight_row, weight_column = 1;  // steps of the weights as a matrix of og rows
-  Pair stride, padding, dilation;
+struct Geometry : ConvolutionSizes {
+  using ConvolutionSizes::ConvolutionSizes;
+  I places = oh * ow;
+  I weight_row = k, weight_column = 1;  // steps of the weights as a matrix of og rows
 
-  Geometry(const Dims& x, const Dims& weight, const Conv& conv, const Window& win)
-      : n(x[0]),
-        c(x[1]),
-        h(x[2]),
-        w(x[3]),
-        o(weight[0]),
-        cg(weight[1]),
-        og(weight[0] / conv.groups),
-        groups(conv.groups),
-        kh(weight[2]),
-        kw(weight[3]),
-        oh(win.out[0]),
-        ow(win.out[1]),
-        k(cg * kh * kw),
-        places(oh * ow),
-        weight_row(k),
-        stride(conv.stride),
-        padding(conv.padding),
-        dilation(conv.dilation) {}
   Depthwise depthwise() const {
     return {{h, w, kh, kw, oh, ow, stride, padding, dilation}, n, c, o};
   }
   /// Channels of the image that few results read are not worth windows in a product's panels.
   bool by_planes() const { return cg == 1 && (groups > 1 || og <= 2); }
-  /// The image itself is its windows.
-  bool plain() const { return kh == 1 && kw == 1 && stride == Pair{1, 1} && padding == Pair{0, 0}; }
   /// Each image is a product long enough, and nothing has to be copied for it.
   bool in_place() const { return plain() && places >= 32; }
   /// All images of one place each are the rows of one matrix.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/autograd/convolution_sizes.h"
 #include "weft/host/gemm.h"
 #include "weft/host/vector_kernels.h"
 #include "weft/runtime/pool.h"
@@ -25,28 +26,8 @@ constexpr I kLaidBytes = I{1} << 19;
 constexpr I kChannels = 64, kWork = I{1} << 15;
 
 /// Images are (n, h, w, c), weights (o, kh, kw, c / groups), or (kh, kw, c) of depthwise ones.
-struct Sizes {
-  I n, c, h, w, o, cg, og, groups, kh, kw, oh, ow, k;
-  Pair stride, padding, dilation;
-
-  Sizes(const Dims& x, const Dims& weight, const Conv& conv, const Window& win)
-      : n(x[0]),
-        c(x[1]),
-        h(x[2]),
-        w(x[3]),
-        o(weight[0]),
-        cg(weight[1]),
-        og(weight[0] / conv.groups),
-        groups(conv.groups),
-        kh(weight[2]),
-        kw(weight[3]),
-        oh(win.out[0]),
-        ow(win.out[1]),
-        k(cg * kh * kw),
-        stride(conv.stride),
-        padding(conv.padding),
-        dilation(conv.dilation) {}
-  bool plain() const { return kh == 1 && kw == 1 && stride == Pair{1, 1} && padding == Pair{0, 0}; }
+struct Sizes : ConvolutionSizes {
+  using ConvolutionSizes::ConvolutionSizes;
   bool depthwise() const { return cg == 1 && og == 1; }
   I places() const { return n * oh * ow; }
   /// The row of the image that row i of the window of output row y reads; outside: not in [0, h).

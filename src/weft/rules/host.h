@@ -4,9 +4,11 @@
 // compiler, whose loops in vectors are as fast; it may not reorder sums, so reductions are
 // scheduled here: rows into vectors of partial sums, columns and products into tiles of registers.
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "weft/rules/choices.h"
 #include "weft/rules/facts.h"
 #include "weft/schedule/schedule.h"
 
@@ -17,5 +19,20 @@ namespace weft::rules {
 bool is_plain(const ir::PrimFunc& f);
 /// The function itself where is_plain is false, or where no rule matches.
 ir::PrimFunc schedule_for_host(const ir::PrimFunc& f, const TargetInfo& machine);
+
+/// What the rules do whatever the decisions are, once for many schedules of a plain function.
+struct HostStart {
+  TargetInfo machine;
+  Sizes sizes;
+  Schedule stages;                 // the function as it is
+  std::optional<Schedule> joined;  // stages of chains are one block
+  /// For each block the rules whose steps are legal, what the table takes first: of `joined`, where
+  /// it is; of `stages`.
+  std::vector<std::vector<std::string>> legal[2];
+  HostStart(const ir::PrimFunc& f, TargetInfo machine);
+};
+/// The rules' steps with the decisions of `choices`. Throws Error(schedule, ...) where they lead to
+/// a refused step.
+Schedule host_schedule(const HostStart& start, Choices& choices);
 
 }  // namespace weft::rules

@@ -8,6 +8,7 @@
 #include "weft/base/integers.h"
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
+#include "weft/ir/compare.h"
 #include "weft/ir/reduction_pattern.h"
 #include "weft/ir/visit.h"
 #include "weft/schedule/tree.h"
@@ -31,13 +32,35 @@ const BlockNode* block_node(const Schedule& sch, BlockRef block) {
   return schedule::find_block(sch.mod(), block)->realize()->block.get();
 }
 
-std::vector<const LoadNode*> loaded_operands(const BlockNode* node) {
+/// The loads of what joins the result, in the body's order.
+std::vector<const LoadNode*> loads_of(const BlockNode* node) {
   std::vector<const LoadNode*> out;
   const auto pattern = match_reduction(node);
   if (!pattern || pattern->updates.size() != 1) return out;
   for_each_expr(pattern->rest[0], [&](const Expr& e) {
     if (const auto* l = as<LoadNode>(e)) out.push_back(l);
   });
+  return out;
+}
+
+/// Positions of the loads that differ; empty where one lies in an index, or in memory of its own.
+std::vector<std::size_t> operands_of(const Nest& nest, const std::vector<const LoadNode*>& loads) {
+  std::vector<std::size_t> out;
+  if (nest.reduction.empty() || nest.reduction.back().moves.size() != loads.size()) return out;
+  for (std::size_t k = 0; k < loads.size(); ++k) {
+    bool nested = loads[k]->buffer->scope != "global";
+    for (const Expr& index : loads[k]->indices)
+      for_each_expr(index, [&](const Expr& e) { nested = nested || e->kind == ExprKind::load; });
+    if (nested) return {};
+    const bool seen = std::any_of(out.begin(), out.end(), [&](std::size_t other) {
+      const LoadNode* l = loads[other];
+      if (l->buffer.get() != loads[k]->buffer.get()) return false;
+      for (std::size_t d = 0; d < l->indices.size(); ++d)
+        if (!structural_equal(l->indices[d], loads[k]->indices[d])) return false;
+      return true;
+    });
+    if (!seen) out.push_back(k);
+  }
   return out;
 }
 
@@ -82,7 +105,8 @@ struct Costs {
         if (l.moves[operand]) n *= static_cast<double>(l.extent);
     return n;
   }
-  double cycles(const HostProduct& t, bool plain) const {
+  /// `plain`: the columns' operand can be packed; `across`: operands that move with the columns.
+  double cycles(const HostProduct& t, bool plain, std::int64_t across) const {
     const double v = static_cast<double>(t.vectors), r = static_cast<double>(t.rows);
     const NestLoop &column = nest.spatial[t.column], &row = nest.spatial[t.row];
     const double width = v * static_cast<double>(t.lanes);
@@ -92,7 +116,8 @@ struct Costs {
     const double tiles = results / static_cast<double>(column.extent) / down *
                          static_cast<double>(tiles_across * tiles_down);
     const double bytes = width * nest.widest_bytes;
-    double term = std::max({r * v / kIssue, (r + v) / kIssue, kLatency});
+    const double loads = r + v * static_cast<double>(across);
+    double term = std::max({r * v / kIssue, loads / kIssue, kLatency});
     if (terms * bytes > kFirstCache) term = std::max(term, bytes / kSecondRate);
     const bool last = t.column + 1 == nest.spatial.size();
     double out = tiles * (terms * (term + 0.2) + kTile);
@@ -134,70 +159,177 @@ void lay_out_results(Schedule& sch, BlockRef block, std::size_t row, std::size_t
 }
 
 std::int64_t host_lanes(const Nest& nest, const TargetInfo& machine) {
-  const int written = nest.node->writes[0].buffer->dtype.total_bytes();
-  return machine.limit(limits::kVectorBytes, 16) / std::max(nest.widest_bytes, written);
+  int widest = nest.widest_bytes;
+  for (const BufferRegion& w : nest.node->writes)
+    widest = std::max(widest, w.buffer->dtype.total_bytes());
+  return machine.limit(limits::kVectorBytes, 16) / widest;
 }
 
-std::optional<HostProduct> match_host_product(const Nest& nest, const TargetInfo& machine) {
-  const std::vector<const LoadNode*> operands = loaded_operands(nest.node);
-  if (operands.size() != 2 || nest.reduction.empty() ||
-      nest.reduction.back().moves.size() != 2)  // one in an index, or in memory of its own
+namespace {
+
+/// Rows and vectors of a tile; the first of equals is taken. Those behind the first six are a
+/// tuner's to try, where there are registers for them.
+constexpr std::pair<std::int64_t, std::int64_t> kShapes[] = {
+    {6, 2}, {4, 3}, {3, 4}, {11, 1}, {2, 6}, {2, 5}, {14, 2}, {9, 3}, {6, 4}, {5, 5}, {24, 1}};
+constexpr std::size_t kRuleShapes = 6;
+
+/// What the columns of a tile read: the operand that may be packed, and how many move with them.
+struct Columns {
+  std::size_t operand = 0;
+  std::int64_t across = 0;  // operands in vectors
+  bool plain = false;       // it can be packed
+};
+
+std::optional<Columns> columns_at(const Nest& nest, const NestLoop& column, const Costs& costs,
+                                  const std::vector<const LoadNode*>& loads,
+                                  const std::vector<std::size_t>& operands) {
+  Columns out;
+  std::size_t strided = 0;
+  double most = 0;
+  for (std::size_t o : operands) {
+    if (!column.moves[o]) continue;
+    ++out.across;
+    const bool beside = column.steps[o] == 1;
+    if (!beside) ++strided, out.operand = o;
+    else if (!strided && costs.elements(o) > most) most = costs.elements(o), out.operand = o;
+  }
+  if (!out.across || out.across == static_cast<std::int64_t>(operands.size()) || strided > 1)
     return std::nullopt;
+  // Of several reads of a buffer the loops that one moves with tell it from the others.
+  const auto alike = [&](std::size_t o) {
+    bool same = loads[o]->buffer.get() == loads[out.operand]->buffer.get();
+    for (const auto* loops : {&nest.spatial, &nest.reduction})
+      for (const NestLoop& l : *loops) same = same && l.moves[o] == l.moves[out.operand];
+    return same;
+  };
+  out.plain = is_plain_access(loads[out.operand]) &&
+              std::count_if(operands.begin(), operands.end(), alike) == 1;
+  return out;
+}
+
+/// Whether a loop's results share what the columns read, and have something of their own: an
+/// operand, or the answer to a condition.
+bool makes_rows(const NestLoop& row, const NestLoop& column,
+                const std::vector<std::size_t>& operands, bool own) {
+  for (std::size_t o : operands) {
+    if (row.moves[o] && column.moves[o]) return false;
+    own = own || row.moves[o];
+  }
+  return own && row.extent >= 2;
+}
+
+std::vector<HostProduct> tiles_of(const Nest& nest, const TargetInfo& machine, bool open) {
+  std::vector<HostProduct> out;
+  const std::vector<const LoadNode*> loads = loads_of(nest.node);
+  const std::vector<std::size_t> operands = operands_of(nest, loads);
+  if (operands.size() < 2) return out;
   const std::set<const VarNode*> asked = asked_iterators(nest.node);
   const std::int64_t registers = machine.limit(limits::kVectorBytes, 16) >= 64 ? 32 : 16;
   const Costs costs{nest, static_cast<double>(nest.terms), static_cast<double>(nest.results)};
-  std::optional<HostProduct> best;
-  const auto consider = [&](HostProduct t, bool plain) {
-    t.cycles = costs.cycles(t, plain);
-    // Of tiles that are as good, that of six rows and two vectors, and rows as they lie.
-    if (!best || t.cycles < 0.97 * best->cycles) best = t;
-  };
+  const std::int64_t lanes = host_lanes(nest, machine);
+  if (lanes < 2) return out;
   for (std::size_t k = nest.spatial.size(); k-- > 0;) {
     const NestLoop& column = nest.spatial[k];
-    if (!column.constant || column.moves[0] == column.moves[1] ||
-        asked.count(nest.node->iters[k].var.get()))
+    if (!column.constant || column.extent < 2 || asked.count(nest.node->iters[k].var.get()))
       continue;
+    const auto columns = columns_at(nest, column, costs, loads, operands);
+    if (!columns) continue;
+    const bool beside = column.steps[columns->operand] == 1;
     HostProduct t;
     t.column = k;
-    t.lanes = host_lanes(nest, machine);
-    if (column.extent < 2 || t.lanes < 2) continue;
-    t.operand = column.moves[0] ? 0 : 1;
-    const bool plain = is_plain_access(operands[t.operand]);
+    t.lanes = lanes;
+    t.operand = columns->operand;
     const std::int64_t wide = ceil_div(column.extent, t.lanes);
     for (std::size_t r = nest.spatial.size(); r-- > 0;) {
       const NestLoop& row = nest.spatial[r];
-      if (!row.moves[1 - t.operand] || row.moves[t.operand] || row.extent < 2) continue;
+      if (!makes_rows(row, column, operands, asked.count(nest.node->iters[r].var.get()) > 0))
+        continue;
       t.row = r;
-      for (const auto& [most_rows, vectors] :
-           {std::pair{6, 2}, {4, 3}, {3, 4}, {11, 1}, {2, 6}, {2, 5}}) {
+      for (std::size_t s = 0; s < (open ? std::size(kShapes) : kRuleShapes); ++s) {
+        const auto [most_rows, vectors] = kShapes[s];
         t.vectors = std::min<std::int64_t>(vectors, wide);
         for (std::int64_t rows = std::min<std::int64_t>(most_rows, row.extent); rows >= 2; --rows) {
           t.rows = rows;
-          if (rows * t.vectors + std::min(rows, t.vectors) + 1 > registers) continue;
-          t.pack = plain;
-          if (t.pack || column.step == 1) consider(t, plain);
+          if (rows * t.vectors + std::min(rows, t.vectors * columns->across) + 1 > registers)
+            continue;
+          const auto add = [&](bool pack) {
+            t.pack = pack;
+            t.cycles = costs.cycles(t, columns->plain, columns->across);
+            out.push_back(t);
+          };
+          if (columns->plain) add(true);
+          else if (beside) add(false);
           // Few rows read a panel hardly more often than it is written.
-          if (t.pack && column.step == 1 &&
-              costs.results <= 8.0 * static_cast<double>(rows * column.extent) &&
-              odd_lines(nest, t)) {
-            t.pack = false;
-            consider(t, plain);
-          }
+          if (columns->plain && beside &&
+              (open || (costs.results <= 8.0 * static_cast<double>(rows * column.extent) &&
+                        odd_lines(nest, t))))
+            add(false);
         }
       }
     }
   }
-  if (best) {
-    const std::int64_t tile = best->vectors * best->lanes * nest.widest_bytes * nest.terms;
-    const std::int64_t tiles =
-        ceil_div(nest.spatial[best->column].extent, best->vectors * best->lanes);
-    // Few tiles are one panel: the other operand is read once.
-    best->panel = std::clamp<std::int64_t>(kPanelBytes / std::max<std::int64_t>(tile, 1), 1,
-                                           tiles <= 2 * kMostPanel ? tiles : kMostPanel);
-    if (!best->pack) best->panel = 1;  // rows read a tile again while the first cache holds it
-    while (tiles % best->panel) --best->panel;  // a part of a panel would ask at every tile
-  }
+  return out;
+}
+
+/// Of tiles that are as good, that of six rows and two vectors, and rows as they lie.
+const HostProduct& best_of(const std::vector<HostProduct>& tiles) {
+  const HostProduct* best = &tiles[0];
+  for (const HostProduct& t : tiles)
+    if (t.cycles < 0.97 * best->cycles) best = &t;
+  return *best;
+}
+
+/// Tiles of a panel. Few are one panel: the other operand is read once.
+std::int64_t panel_of(const Nest& nest, const HostProduct& t) {
+  if (!t.pack) return 1;  // rows read a tile again while the first cache holds it
+  const std::int64_t bytes = t.vectors * t.lanes * nest.widest_bytes * nest.terms;
+  const std::int64_t tiles = ceil_div(nest.spatial[t.column].extent, t.vectors * t.lanes);
+  std::int64_t out = std::clamp<std::int64_t>(kPanelBytes / std::max<std::int64_t>(bytes, 1), 1,
+                                              tiles <= 2 * kMostPanel ? tiles : kMostPanel);
+  while (tiles % out) --out;  // a part of a panel would ask at every tile
+  return out;
+}
+
+}  // namespace
+
+std::optional<HostProduct> match_host_product(const Nest& nest, const TargetInfo& machine) {
+  const std::vector<HostProduct> tiles = tiles_of(nest, machine, false);
+  if (tiles.empty()) return std::nullopt;
+  HostProduct best = best_of(tiles);
+  best.panel = panel_of(nest, best);
+  best.parallel = nest.results > kHostParallelWork / nest.terms;
   return best;
+}
+
+void open_host_product(HostProduct& tile, const Nest& nest, const TargetInfo& machine,
+                       const Questions& questions) {
+  if (!questions.open()) return;
+  std::vector<HostProduct> left = tiles_of(nest, machine, true);
+  bool own = true;  // the answers so far are the rule's
+  const HostProduct rule = tile;
+  const auto ask = [&](const char* name, const auto& field) {
+    const std::int64_t first = field(own ? rule : best_of(left));
+    std::int64_t value = first;
+    std::vector<std::int64_t> options;
+    for (const HostProduct& t : left) options.push_back(field(t));
+    questions.ask(name, value, options);
+    own = own && value == first;
+    std::erase_if(left, [&](const HostProduct& t) { return field(t) != value; });
+  };
+  ask("column", [](const HostProduct& t) { return static_cast<std::int64_t>(t.column); });
+  ask("row", [](const HostProduct& t) { return static_cast<std::int64_t>(t.row); });
+  ask("vectors", [](const HostProduct& t) { return t.vectors; });
+  ask("rows", [](const HostProduct& t) { return t.rows; });
+  ask("pack", [](const HostProduct& t) { return static_cast<std::int64_t>(t.pack); });
+  tile = left[0];
+  tile.panel = panel_of(nest, tile);
+  tile.parallel = rule.parallel;
+  const std::int64_t tiles = ceil_div(nest.spatial[tile.column].extent, tile.vectors * tile.lanes);
+  std::vector<std::int64_t> panels;
+  for (std::int64_t n = 1; n <= std::min<std::int64_t>(tiles, 16); ++n)
+    if (tiles % n == 0) panels.push_back(n);
+  questions.ask("panel", tile.panel, panels);
+  questions.ask("parallel", tile.parallel);
 }
 
 namespace {
@@ -215,7 +347,7 @@ BlockRef pack_operand(Schedule& sch, const Nest& nest, const HostProduct& tile) 
   }
   const std::string column = cat("x", tile.column);
   // Reads are in an order of their own.
-  const Buffer& buffer = loaded_operands(nest.node)[tile.operand]->buffer;
+  const Buffer& buffer = loads_of(nest.node)[tile.operand]->buffer;
   std::int64_t read = 0;
   while (nest.node->reads[static_cast<std::size_t>(read)].buffer.get() != buffer.get()) ++read;
   return sch.reindex_cache_read(
@@ -319,7 +451,7 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
     if (last && i + 1 == stored.size()) vectorize_columns(sch, stored[i], tile);
     else sch.unroll(stored[i]);
   }
-  if (nest.results > kHostParallelWork / nest.terms)
+  if (tile.parallel)
     if (const LoopRef l = shared_loop(sch, outer); l.var) sch.parallel(l);
 }
 
@@ -327,7 +459,7 @@ bool cut_into_digits(Schedule& sch, BlockRef block) {
   const BlockNode* node = block_node(sch, block);
   std::size_t which = node->iters.size();
   std::int64_t digit = 0;
-  for (const LoadNode* l : loaded_operands(node)) {
+  for (const LoadNode* l : loads_of(node)) {
     for (const Expr& index : l->indices) {
       for_each_expr(index, [&](const Expr& e) {
         const auto* b = e->kind == ExprKind::floordiv ? as<BinaryNode>(e) : nullptr;
@@ -354,7 +486,7 @@ bool cut_into_digits(Schedule& sch, BlockRef block) {
                              schedule::IndexMap::parse(cat("lambda ", from, ": (", to, ")")));
   for (std::int64_t k = 0; k < 2; ++k) {
     const BlockNode* now = block_node(sch, block);
-    const std::vector<const LoadNode*> loads = loaded_operands(now);
+    const std::vector<const LoadNode*> loads = loads_of(now);
     const Buffer read = now->reads[static_cast<std::size_t>(k)].buffer;
     const auto l = std::find_if(loads.begin(), loads.end(),
                                 [&](const LoadNode* x) { return x->buffer.get() == read.get(); });

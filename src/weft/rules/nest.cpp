@@ -154,8 +154,10 @@ Nest read_nest(const Schedule& sch, BlockRef block, const Sizes& sizes) {
     for (std::size_t a = 0; a < accesses.at.size(); ++a) {
       const Expr& at = accesses.at[a];
       loop.moves.push_back(uses_var(at, l->var.get()));
+      loop.steps.push_back(0);
       if (!loop.moves.back()) continue;
       const std::int64_t step = std::abs(estimate(at, sizes, &next) - estimate(at, sizes, &origin));
+      loop.steps.back() = step;
       loop.every &= step == 1;
       if (out.streams && !streams[a]) continue;  // read again and again
       if (step != 0 && (loop.step == 0 || step < loop.step)) loop.step = step;

@@ -23,6 +23,7 @@ struct NestLoop {
   std::int64_t step = 0;
   bool every = false;
   std::vector<bool> moves;  // whether each element that is read, in the body's order, moves with it
+  std::vector<std::int64_t> steps;  // how far, in elements
 };
 
 struct Nest {

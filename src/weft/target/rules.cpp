@@ -33,26 +33,50 @@ bool has_rules(std::string_view target_text) {
   return find_backend(target.name).info(target).axis("threadIdx.x") != nullptr;
 }
 
-OpenSchedule::OpenSchedule(ir::PrimFunc f, std::string_view target)
-    : func_(std::move(f)), target_(Target::parse(target)) {
-  const Backend& backend = find_backend(target_.name);
-  own_ = dynamic_cast<const OpenSchedules*>(&backend);
-  if (own_) return;
-  auto info = std::make_shared<const TargetInfo>(backend.info(target_));
-  if (info->axis("threadIdx.x") && rules::is_unscheduled(func_))
-    start_ = std::make_unique<const rules::GridStart>(func_, std::move(info));
+bool opens_schedules(std::string_view target_text) {
+  return dynamic_cast<const OpenSchedules*>(&find_backend(Target::parse(target_text).name));
+}
+
+OpenSchedule::OpenSchedule(ir::PrimFunc f, std::string_view target_text) : func_(std::move(f)) {
+  const Target target = Target::parse(target_text);
+  const Backend& backend = find_backend(target.name);
+  if (const auto* opens = dynamic_cast<const OpenSchedules*>(&backend))
+    opened_ = opens->open_schedule(func_, target);
 }
 
 OpenSchedule::~OpenSchedule() = default;
 
 std::unique_ptr<schedule::Schedule> OpenSchedule::made(rules::Choices& choices) const {
-  if (own_)
-    return own_->open_schedule(
-        func_, target_, [&](const std::string& name, const std::vector<std::int64_t>& options) {
-          return choices.number(name, options);
-        });
-  if (!start_) return nullptr;
-  return std::make_unique<schedule::Schedule>(rules::grid_schedule(*start_, &choices).schedule);
+  return opened_ ? std::make_unique<schedule::Schedule>(opened_->made(choices)) : nullptr;
+}
+
+namespace {
+
+struct OpenedGrid final : OpenedSchedule {
+  rules::GridStart start;
+  OpenedGrid(const ir::PrimFunc& f, TargetInfo machine)
+      : start(f, std::make_shared<const TargetInfo>(std::move(machine))) {}
+  schedule::Schedule made(rules::Choices& choices) const override {
+    return rules::grid_schedule(start, &choices).schedule;
+  }
+};
+
+struct OpenedHost final : OpenedSchedule {
+  rules::HostStart start;
+  OpenedHost(const ir::PrimFunc& f, TargetInfo machine) : start(f, std::move(machine)) {}
+  schedule::Schedule made(rules::Choices& choices) const override {
+    return rules::host_schedule(start, choices);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const OpenedSchedule> open_grid_rules(const ir::PrimFunc& f, TargetInfo machine) {
+  return rules::is_unscheduled(f) ? std::make_unique<OpenedGrid>(f, std::move(machine)) : nullptr;
+}
+
+std::unique_ptr<const OpenedSchedule> open_host_rules(const ir::PrimFunc& f, TargetInfo machine) {
+  return rules::is_plain(f) ? std::make_unique<OpenedHost>(f, std::move(machine)) : nullptr;
 }
 
 namespace {

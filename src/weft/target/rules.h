@@ -15,13 +15,12 @@
 
 namespace weft {
 
-class OpenSchedules;
-namespace rules {
-struct GridStart;
-}
+class OpenedSchedule;
 
-/// Whether programs without a schedule get one from rules on this target.
+/// Whether a target is a machine with groups of threads, whose schedules come from rules.
 bool has_rules(std::string_view target);
+/// Whether the decisions of a target's default schedule can be open.
+bool opens_schedules(std::string_view target);
 /// The default schedule of a function with its decisions open. What does not depend on them is done
 /// once, for as many schedules as are wanted.
 class OpenSchedule {
@@ -35,9 +34,7 @@ class OpenSchedule {
 
  private:
   ir::PrimFunc func_;
-  Target target_;
-  const OpenSchedules* own_;  // of a back end without groups of threads
-  std::unique_ptr<const rules::GridStart> start_;
+  std::unique_ptr<const OpenedSchedule> opened_;
 };
 /// How long a scheduled function is expected to run on a target, in seconds. `measured`: limits of
 /// the device beside those of the target's table (DeviceInfo.limits).

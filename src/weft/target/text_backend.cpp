@@ -57,6 +57,11 @@ ir::PrimFunc TextBackend::default_schedule(const ir::PrimFunc& f, const Target& 
                    : rules::schedule_for_host(f, info(target));
 }
 
+std::unique_ptr<const OpenedSchedule> TextBackend::open_schedule(const ir::PrimFunc& f,
+                                                                 const Target& target) const {
+  return row_.grid ? open_grid_rules(f, info(target)) : open_host_rules(f, info(target));
+}
+
 pass::Pipeline TextBackend::pipeline(const Target& target) const {
   LoweringOptions options;
   options.vector_lanes = row_.vector_lanes;

@@ -9,6 +9,7 @@
 
 #include "weft/target/backend.h"
 #include "weft/target/emit_c.h"
+#include "weft/target/open_schedules.h"
 
 namespace weft {
 
@@ -21,7 +22,7 @@ struct TextRow {
   const CSpelling& (*spelling)() = nullptr;
 };
 
-class TextBackend : public Backend {
+class TextBackend : public Backend, public OpenSchedules {
  public:
   explicit TextBackend(TextRow row) : row_(std::move(row)) {}
   std::string_view name() const final { return row_.name; }
@@ -31,6 +32,8 @@ class TextBackend : public Backend {
   virtual TargetInfo kind() const;
   Verdict accepts(const ir::PrimFunc& f, const Target& target) const final;
   ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const final;
+  std::unique_ptr<const OpenedSchedule> open_schedule(const ir::PrimFunc& f,
+                                                      const Target& target) const final;
   pass::Pipeline pipeline(const Target& target) const override;
   runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const final;
   std::optional<std::string> facts(const Target& target) const final;

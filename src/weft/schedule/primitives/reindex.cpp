@@ -34,8 +34,35 @@ struct Relocation {
   }
 };
 
-/// The one index at which the block accesses the buffer, made of its iterators.
-Verdict find_access(Relocation& r) {
+/// The iterators of the block that a map asks for, or that indices are made of.
+std::vector<std::size_t> iterators_of(const BlockNode* block, const Exprs& indices) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < block->iters.size(); ++i) {
+    const bool uses = std::any_of(indices.begin(), indices.end(), [&](const Expr& e) {
+      return uses_var(e, block->iters[i].var.get());
+    });
+    if (uses) out.push_back(i);
+  }
+  return out;
+}
+
+std::vector<std::size_t> iterators_of(const IndexMap& map) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < map.inputs.size(); ++i) {
+    const bool uses = std::any_of(map.outputs.begin(), map.outputs.end(),
+                                  [&](const Expr& e) { return uses_var(e, map.inputs[i].get()); });
+    if (uses) out.push_back(i);
+  }
+  return out;
+}
+
+bool same_indices(const Exprs& a, const Exprs& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same_expr);
+}
+
+/// The one index at which the block accesses the buffer, made of its iterators. Of several that are
+/// read, the one that is made of the map's iterators.
+Verdict find_access(Relocation& r, const IndexMap* map) {
   const BlockNode* block = r.block();
   bool nested = !block->match_buffers.empty();
   for_each_stmt(block->body, [&](const Stmt& x) { nested |= x->kind == StmtKind::block_realize; });
@@ -43,10 +70,11 @@ Verdict find_access(Relocation& r) {
     return r.refusal("leaf", "the block holds others or takes views")
         .note("legal: blocks without blocks inside; reindex before blockize and tensorize");
   bool one = true;
+  std::vector<Exprs> found;
   const auto seen = [&](const Exprs& indices) {
-    if (r.indices.empty()) r.indices = indices;
-    for (std::size_t d = 0; d < indices.size(); ++d)
-      one = one && same_expr(indices[d], r.indices[d]);
+    for (const Exprs& known : found)
+      if (same_indices(known, indices)) return;
+    found.push_back(indices);
   };
   for (const Stmt& part : {block->init, block->body}) {
     if (!part) continue;
@@ -61,6 +89,12 @@ Verdict find_access(Relocation& r) {
       if (t && t->buffer == r.buffer) seen(t->indices);
     });
   }
+  if (found.size() > 1 && map && !r.write && map->inputs.size() == block->iters.size()) {
+    const std::vector<std::size_t> asked = iterators_of(*map);
+    std::erase_if(found, [&](const Exprs& e) { return iterators_of(block, e) != asked; });
+  }
+  one = one && found.size() == 1;
+  if (!found.empty()) r.indices = found[0];
   std::unordered_set<const VarNode*> iters;
   for (const IterVar& iter : block->iters) iters.insert(iter.var.get());
   for (const Expr& e : r.indices) {
@@ -72,12 +106,10 @@ Verdict find_access(Relocation& r) {
         .refusal("access",
                  "it is accessed at several indices, or at one that is not made of "
                  "the block's iterators")
-        .note("legal: one index, such as A[vn, vh + vr]");
-  for (std::size_t i = 0; i < block->iters.size(); ++i) {
-    const bool uses = std::any_of(r.indices.begin(), r.indices.end(), [&](const Expr& e) {
-      return uses_var(e, block->iters[i].var.get());
-    });
-    if (!uses) continue;
+        .note(
+            "legal: one index, such as A[vn, vh + vr]; of several reads the one that is made of "
+            "the map's iterators");
+  for (std::size_t i : iterators_of(block, r.indices)) {
     if (!is_const_int_value(block->iters[i].dom.min, 0))
       return r
           .refusal("start",
@@ -197,12 +229,17 @@ Stmt copy_of(const Relocation& r, const Buffer& copy, const Exprs& at, std::uint
 
 class UseCopy final : public Rewriter {
  public:
-  UseCopy(Buffer from, Buffer to, Exprs at)
-      : from_(std::move(from)), to_(std::move(to)), at_(std::move(at)) {}
+  UseCopy(Buffer from, Exprs indices, Buffer to, Exprs at)
+      : from_(std::move(from)),
+        indices_(std::move(indices)),
+        to_(std::move(to)),
+        at_(std::move(at)) {}
 
  protected:
   Expr rewrite_load(const Expr& e) override {
-    return as<LoadNode>(e)->buffer == from_ ? load(to_, at_) : Rewriter::rewrite_load(e);
+    const auto* l = as<LoadNode>(e);
+    return l->buffer == from_ && same_indices(l->indices, indices_) ? load(to_, at_)
+                                                                    : Rewriter::rewrite_load(e);
   }
   Stmt rewrite_store(const Stmt& s) override {
     const auto* t = as<StoreNode>(s);
@@ -210,7 +247,9 @@ class UseCopy final : public Rewriter {
   }
 
  private:
-  Buffer from_, to_;
+  Buffer from_;
+  Exprs indices_;
+  Buffer to_;
   Exprs at_;
 };
 
@@ -251,7 +290,7 @@ Verdict relocate(Relocation r, const std::string& scope, const IndexMap* map,
   if (r.write ? reads(block, r.buffer.get()) : writes(block, r.buffer.get()))
     return r.refusal("accumulates", "the block reads and writes it")
         .note("legal: buffers that a block only reads or only writes; before decompose_reduction");
-  WEFT_TRY(find_access(r));
+  WEFT_TRY(find_access(r, map));
   WEFT_TRY(check_reach(r));
   Exprs at, shape;
   if (map) WEFT_TRY(apply_map(r, *map, at, shape));
@@ -293,7 +332,7 @@ Verdict relocate(Relocation r, const std::string& scope, const IndexMap* map,
   std::uint64_t id = 0;
   const Stmt nest = copy_of(r, copy, at, id);
   auto changed = edit(r.path.realize()->block);
-  UseCopy use(r.buffer, copy, at);
+  UseCopy use(r.buffer, r.indices, copy, at);
   changed->body = use.rewrite(block->body);
   if (block->init) changed->init = use.rewrite(block->init);
   AccessRegions regions = detect_block_regions(*changed);

@@ -10,6 +10,7 @@
 #include "weft/runtime/cache.h"
 #include "weft/runtime/host_device.h"
 #include "weft/target/backend.h"
+#include "weft/target/open_schedules.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/rules.h"
 #include "weft/target/transpose_rows.h"
@@ -21,7 +22,7 @@ namespace weft::cpu {
 namespace {
 
 constexpr int kEmitterVersion =
-    1;  // part of the cache key: raise it when the text's meaning changes
+    2;  // part of the cache key: raise it when the text's meaning changes
 
 class CpuDevice final : public runtime::HostDevice {
  public:
@@ -62,7 +63,7 @@ int vector_bytes() {
 #endif
 }
 
-class CpuBackend final : public Backend {
+class CpuBackend final : public Backend, public OpenSchedules {
  public:
   std::string_view name() const override { return "cpu"; }
 
@@ -92,6 +93,11 @@ class CpuBackend final : public Backend {
 
   ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const override {
     return rules::schedule_for_host(f, info(target));
+  }
+
+  std::unique_ptr<const OpenedSchedule> open_schedule(const ir::PrimFunc& f,
+                                                      const Target& target) const override {
+    return open_host_rules(f, info(target));
   }
 
   pass::Pipeline pipeline(const Target& target) const override {

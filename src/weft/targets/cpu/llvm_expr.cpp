@@ -43,6 +43,10 @@ std::string suffix(DType t) {  // of an overloaded intrinsic
                                                    : "f32";
   return t.lanes == 1 ? s : cat("v", t.lanes, s);
 }
+
+/// Lanes so far apart come out of vectors of neighbours; others are loaded one by one.
+constexpr std::int64_t kMostStep = 4;
+
 }  // namespace
 
 std::string value_type(DType t) { return with_lanes(scalar_type(t), t.lanes); }
@@ -374,6 +378,10 @@ std::string FunctionEmitter::load(const LoadNode* e) {
     std::string p = address(e->buffer.get(), expr(r->base));
     return from_memory(t, let(cat("load ", memory_type(t), ", ptr ", p, ", align ", align)));
   }
+  const auto* r = as<RampNode>(index);
+  std::int64_t step = 0;
+  if (r && is_const_int(r->stride, &step) && step > 1 && step <= kMostStep && t.lanes >= 2 * step)
+    return from_memory(t, strided(e, r->base, static_cast<int>(step)));
   std::string at = expr(index), out = "poison";
   for (int i = 0; i < t.lanes; ++i) {
     std::string p = address(e->buffer.get(), lane(index->dtype, at, i));
@@ -382,6 +390,30 @@ std::string FunctionEmitter::load(const LoadNode* e) {
                   ", i32 ", i));
   }
   return from_memory(t, out);
+}
+
+/// Lanes a few elements apart: vectors of neighbours, of which each gives its share. The last one
+/// ends with the last lane, so nothing beyond it is read.
+std::string FunctionEmitter::strided(const LoadNode* e, const Expr& base, int step) {
+  const DType t = e->dtype, element = e->buffer->dtype;
+  const std::string type = memory_type(t), first = expr(base), index_type = value_type(base->dtype);
+  const int lanes = t.lanes, share = (lanes + step - 1) / step;
+  std::string out = "poison";
+  for (int from = 0; from < lanes; from += share) {
+    const bool last = from + share >= lanes;
+    const int start = last ? step * (lanes - 1) - (lanes - 1) : step * from;
+    const std::string p =
+        address(e->buffer.get(), let(cat("add ", index_type, " ", first, ", ", start)));
+    const std::string v = let(cat("load ", type, ", ptr ", p, ", align ", element.bytes()));
+    std::string mask;
+    for (int i = 0; i < lanes; ++i) {
+      const bool here = i >= from && i < from + share;
+      mask += cat(i ? ", i32 " : "i32 ", here ? lanes + step * i - start : i);
+    }
+    out = let(cat("shufflevector ", type, " ", out, ", ", type, " ", v, ", <", lanes, " x i32> <",
+                  mask, ">"));
+  }
+  return out;
 }
 
 std::string FunctionEmitter::lanewise(DType t, const std::string& function,

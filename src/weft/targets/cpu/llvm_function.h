@@ -73,6 +73,7 @@ class FunctionEmitter {
                      const std::string& b);
   std::string call(const ir::CallNode* e);
   std::string load(const ir::LoadNode* e);
+  std::string strided(const ir::LoadNode* e, const ir::Expr& base, int step);
   std::string splat(DType t, const std::string& scalar);
   std::string round_bfloat(DType t, const std::string& value);
   std::string to_memory(DType t, const std::string& value);

@@ -231,12 +231,25 @@ class VtaBackend final : public Backend, public OpenSchedules {
     return with_options(f, target, given);
   }
 
-  std::unique_ptr<schedule::Schedule> open_schedule(const ir::PrimFunc& f, const Target& target,
-                                                    const Choose& choose) const override {
+  std::unique_ptr<const OpenedSchedule> open_schedule(const ir::PrimFunc& f,
+                                                      const Target& target) const override {
+    struct Opened final : OpenedSchedule {
+      const VtaBackend* backend;
+      ir::PrimFunc f;
+      Target target;
+      Opened(const VtaBackend* b, ir::PrimFunc func, Target t)
+          : backend(b), f(std::move(func)), target(std::move(t)) {}
+      schedule::Schedule made(rules::Choices& choices) const override {
+        ScheduleOptions given;
+        given.timing = timing_of(target);
+        given.choose = [&](const std::string& name, const std::vector<std::int64_t>& options) {
+          return choices.number(name, options);
+        };
+        return *backend->with_options(f, target, given);
+      }
+    };
     if (is_scheduled(f)) return nullptr;
-    ScheduleOptions given;
-    given.timing = timing_of(target), given.choose = choose;
-    return with_options(f, target, given);
+    return std::make_unique<Opened>(this, f, target);
   }
 
   pass::Pipeline pipeline(const Target& target) const override {
