@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -30,33 +31,130 @@ const NDArray* array_of(PyObject* arg, Tensor*& tensor) {
   return nb::try_cast<Tensor*>(nb::handle(arg), tensor) && tensor ? &tensor->data() : nullptr;
 }
 
-/// Types, shapes and devices of arguments that are all arrays or tensors; empty for others.
-void signature_of(PyObject* const* args, Py_ssize_t count, std::string& text) {
-  if (g_casting) text.append(reinterpret_cast<const char*>(&g_casting), sizeof g_casting) += '|';
-  for (Py_ssize_t i = 0; i < count; ++i) {
-    PyObject* arg = args[i];
+void append_raw(std::string& text, const void* data, std::size_t bytes) {
+  text.append(static_cast<const char*>(data), bytes);
+}
+
+/// The text by which a call is known again: types, shapes and devices of its arrays and tensors,
+/// nested in lists, tuples and dicts as they may be, and the numbers and strings beside them.
+/// `leaves`: the arrays and tensors in the order of the text. False where something else is there.
+class Signature {
+ public:
+  std::string text;
+  std::vector<PyObject*> leaves;
+
+  bool read(PyObject* const* args, Py_ssize_t count) {
+    if (g_casting) append_raw(text, &g_casting, sizeof g_casting), text += '|';
+    for (Py_ssize_t i = 0; i < count; ++i)
+      if (!read_one(args[i], 0)) return false;
+    return !leaves.empty();
+  }
+
+ private:
+  static constexpr int kDeepest = 16;
+
+  bool read_one(PyObject* arg, int depth) {
     Tensor* tensor = nullptr;
-    const NDArray* array = array_of(arg, tensor);
-    if (!array) return text.clear();
-    if (tensor) text += '\'';
-    text += static_cast<char>('A' + static_cast<int>(array->elem()));
-    text += static_cast<char>('0' + array->ndim());
-    for (const std::int64_t extent : array->shape())
-      text.append(reinterpret_cast<const char*>(&extent), sizeof(extent));
-    text += array->device()->info().name;
-    text += ';';
+    if (const NDArray* array = array_of(arg, tensor)) {
+      if (tensor) text += '\'';
+      text += static_cast<char>('A' + static_cast<int>(array->elem()));
+      text += static_cast<char>('0' + array->ndim());
+      for (const std::int64_t extent : array->shape()) append_raw(text, &extent, sizeof extent);
+      text += array->device()->info().name;
+      text += ';';
+      leaves.push_back(arg);
+      return true;
+    }
+    if (depth == kDeepest) return false;
+    if (PyTuple_CheckExact(arg) || PyList_CheckExact(arg)) {
+      text += PyTuple_CheckExact(arg) ? '(' : '[';
+      const Py_ssize_t count = PySequence_Fast_GET_SIZE(arg);
+      append_raw(text, &count, sizeof count);
+      for (Py_ssize_t i = 0; i < count && i < PySequence_Fast_GET_SIZE(arg); ++i)
+        if (!read_one(PySequence_Fast_GET_ITEM(arg, i), depth + 1)) return false;
+      return true;
+    }
+    if (PyDict_CheckExact(arg)) {
+      text += '{';
+      const Py_ssize_t count = PyDict_GET_SIZE(arg);
+      append_raw(text, &count, sizeof count);
+      PyObject *key, *value;
+      for (Py_ssize_t at = 0; PyDict_Next(arg, &at, &key, &value);)
+        if (!PyUnicode_CheckExact(key) || !read_text(key) || !read_one(value, depth + 1))
+          return false;
+      return true;
+    }
+    return read_constant(arg);
+  }
+
+  /// Numbers by their bits, so that each is the constant of a trace of its own.
+  bool read_constant(PyObject* arg) {
+    if (arg == Py_None || PyBool_Check(arg)) {
+      text += arg == Py_None ? 'N' : arg == Py_True ? 'T' : 'F';
+      return true;
+    }
+    if (PyFloat_CheckExact(arg)) {
+      const double value = PyFloat_AS_DOUBLE(arg);
+      text += 'f', append_raw(text, &value, sizeof value);
+      return true;
+    }
+    if (PyLong_CheckExact(arg)) {
+      int beyond = 0;
+      const long long value = PyLong_AsLongLongAndOverflow(arg, &beyond);
+      if (beyond) return false;
+      text += 'i', append_raw(text, &value, sizeof value);
+      return true;
+    }
+    return PyUnicode_CheckExact(arg) && read_text(arg);
+  }
+
+  bool read_text(PyObject* word) {
+    Py_ssize_t length = 0;
+    const char* bytes = PyUnicode_AsUTF8AndSize(word, &length);
+    if (!bytes) {
+      PyErr_Clear();  // half of a pair of surrogates
+      return false;
+    }
+    text += 's', append_raw(text, &length, sizeof length), text.append(bytes, length);
+    return true;
+  }
+};
+
+/// Numbers of the leaves of a signature (`next`: the first of them here), dicts in the order of
+/// their keys.
+void order_leaves(PyObject* arg, std::uint32_t& next, std::vector<std::uint32_t>& order) {
+  Tensor* tensor = nullptr;
+  if (array_of(arg, tensor)) return order.push_back(next++);
+  if (PyTuple_CheckExact(arg) || PyList_CheckExact(arg)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(arg); ++i)
+      order_leaves(PySequence_Fast_GET_ITEM(arg, i), next, order);
+  } else if (PyDict_CheckExact(arg)) {
+    std::map<std::string, std::vector<std::uint32_t>> found;
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(arg, &at, &key, &value);)
+      order_leaves(value, next, found[nb::cast<std::string>(nb::handle(key))]);
+    for (const auto& [name, numbers] : found)
+      order.insert(order.end(), numbers.begin(), numbers.end());
   }
 }
 
 class CompiledCall {
  public:
-  /// Calls like this one from now on: `trace` is the last one's, `function` takes the arguments;
-  /// or `plan` gives the one result, of arrays alone.
-  void remember(const nb::tuple& args, nb::object trace, nb::object function, nb::object plan) {
-    std::string text;
-    signature_of(PySequence_Fast_ITEMS(args.ptr()), PyTuple_GET_SIZE(args.ptr()), text);
-    if (text.empty()) return;
-    Entry& e = entries_[std::move(text)];
+  /// Calls like this one from now on: `trace` is the last one's, `function` takes the arguments,
+  /// or, `of_leaves`, the arrays and tensors among them; or `plan` gives the one result, of arrays
+  /// alone.
+  void remember(const nb::tuple& args, nb::object trace, nb::object function, nb::object plan,
+                bool of_leaves) {
+    Signature read;
+    const Py_ssize_t count = PyTuple_GET_SIZE(args.ptr());
+    if (!read.read(PySequence_Fast_ITEMS(args.ptr()), count)) return;
+    Entry& e = entries_[std::move(read.text)];
+    e.direct = static_cast<Py_ssize_t>(read.leaves.size()) == count;
+    for (nb::handle arg : args) e.direct &= is_leaf(arg.ptr());
+    e.of_leaves = of_leaves || !plan.is_none();
+    e.order.clear();
+    std::uint32_t next = 0;
+    for (nb::handle arg : args) order_leaves(arg.ptr(), next, e.order);
     e.plan = plan.is_none() ? nullptr : nb::cast<FusedPlan*>(plan);
     e.alone = e.plan && e.plan->alone();
     e.brief = e.plan && (e.alone || e.plan->brief());
@@ -65,9 +163,9 @@ class CompiledCall {
     e.casting = g_casting;
     e.operands.clear();
     bool small = true;
-    for (nb::handle arg : args) {
+    for (PyObject* leaf : read.leaves) {
       Tensor* tensor = nullptr;
-      const NDArray& a = *array_of(arg.ptr(), tensor);
+      const NDArray& a = *array_of(leaf, tensor);
       e.operands.push_back({tensor != nullptr, a.elem(), a.shape(), a.device()});
       constexpr std::int64_t kFew = 1 << 15;  // elements that one thread computes
       small &= a.on_host() && a.size() <= kFew;
@@ -80,12 +178,12 @@ class CompiledCall {
   PyObject* call(nb::handle self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
     if (!(names && PyTuple_GET_SIZE(names) > 0) && recent_) {
       if (recent_->takes(args, count)) return serve(*recent_, args, count);
-      std::string text;
-      signature_of(args, count, text);
-      if (auto found = entries_.find(text); found != entries_.end()) {
-        recent_ = &found->second;
-        return serve(*recent_, args, count);
-      }
+      Signature read;
+      if (read.read(args, count))
+        if (auto found = entries_.find(read.text); found != entries_.end()) {
+          recent_ = &found->second;
+          return serve_found(*recent_, args, count, read.leaves);
+        }
     }
     return self
         .attr("_called")(positional_arguments(args, count), named_arguments(args, count, names))
@@ -118,12 +216,15 @@ class CompiledCall {
     nb::object trace, function, held;
     FusedPlan* plan = nullptr;
     bool alone = false, brief = false;  // the plan is one operation; nothing in it is compiled
+    bool direct = true;                 // the arguments are the leaves
+    bool of_leaves = false;             // the function takes the leaves
+    std::vector<std::uint32_t> order;   // of the leaves: numbers of those in the signature
     LoneRow lone;
     std::uint32_t casting = 0;
     std::vector<Operand> operands;
 
     bool takes(PyObject* const* args, Py_ssize_t count) const {
-      if (casting != g_casting) return false;
+      if (casting != g_casting || !direct) return false;
       if (count != static_cast<Py_ssize_t>(operands.size())) return false;
       for (std::size_t i = 0; i < operands.size(); ++i) {
         const Operand& o = operands[i];
@@ -136,6 +237,23 @@ class CompiledCall {
       return true;
     }
   };
+
+  static bool is_leaf(PyObject* arg) {
+    Tensor* tensor = nullptr;
+    return array_of(arg, tensor) != nullptr;
+  }
+
+  PyObject* serve_found(const Entry& e, PyObject* const* args, Py_ssize_t count,
+                        const std::vector<PyObject*>& leaves) {
+    if (e.direct || !e.of_leaves) return serve(e, args, count);
+    std::vector<nb::object> kept;  // a function may change the lists that hold them
+    std::vector<PyObject*> ordered;
+    for (const std::uint32_t number : e.order) {
+      kept.push_back(nb::borrow(leaves[number]));
+      ordered.push_back(leaves[number]);
+    }
+    return serve(e, ordered.data(), static_cast<Py_ssize_t>(ordered.size()));
+  }
 
   PyObject* serve(const Entry& e, PyObject* const* args, Py_ssize_t count) {
     if (last.ptr() != e.trace.ptr()) last = e.trace;
@@ -225,7 +343,7 @@ void bind_compiled_call(nb::module_& m) {
   type.def("__init__",
            [](CompiledCall* self) { (new (self) CompiledCall())->vectorcall = &call_seen; })
       .def("_remember", &CompiledCall::remember, nb::arg("args"), nb::arg("trace"),
-           nb::arg("function"), nb::arg("plan").none(),
+           nb::arg("function"), nb::arg("plan").none(), nb::arg("of_leaves") = false,
            "The function, or the plan, that serves calls with such arguments from now on.")
       .def_prop_rw(
           "_last", [](const CompiledCall& c) { return c.last; },

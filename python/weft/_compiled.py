@@ -34,30 +34,35 @@ class _Piece:
         self.outputs, self.inputs = outputs, list(inputs)
         self.forward = _core.FusedPlan(outputs, contract, like)
         self._contract, self._like = contract, like
-        self._backward = None
+        self._backward = {}  # inputs -> the plan of their gradients, and which of them have one
 
-    def backward(self):
-        """The plan of all inputs' gradients, and which inputs have one."""
-        if self._backward is None:
+    def backward(self, wanted=None):
+        """The plan of the gradients of these inputs (None: of all), and which of them have one."""
+        wanted = tuple(range(len(self.inputs))) if wanted is None else wanted
+        found = self._backward.get(wanted)
+        if found is None:
             seeds = [
                 _core._lazy_input(len(self.inputs) + k, o.dtype, o.shape)
                 for k, o in enumerate(self.outputs)
             ]
-            gradients = _core._lazy_gradients(self.outputs, seeds, self.inputs)
-            reached = [i for i, g in enumerate(gradients) if g is not None]
-            outputs = [gradients[i] for i in reached]
-            plan = _core.FusedPlan(outputs, self._contract, self._like)
-            self._backward = plan, reached
-        return self._backward
+            inputs = [self.inputs[i] for i in wanted]
+            gradients = _core._lazy_gradients(self.outputs, seeds, inputs)
+            reached = [i for i, g in zip(wanted, gradients) if g is not None]
+            outputs = [g for g in gradients if g is not None]
+            plan = _core.FusedPlan(outputs, self._contract, self._like) if outputs else None
+            found = self._backward[wanted] = plan, reached
+        return found
 
     def run(self, operands):
         """Results for arrays or tensors: tensors where an operand is one, with the compiled gradient."""
-        operands = operands[: len(self.inputs)]
-        arrays = [a.data if isinstance(a, Tensor) else a for a in operands]
-        results = self.forward.run(arrays)
-        if any(isinstance(a, Tensor) for a in operands):
-            results = _attach(self, operands, arrays, results)
-        return results
+        arrays = operands[: len(self.inputs)]
+        place = [i for i, a in enumerate(arrays) if isinstance(a, Tensor)]
+        if not place:
+            return self.forward.run(arrays)
+        tensors = [arrays[i] for i in place]
+        for i, tensor in zip(place, tensors):
+            arrays[i] = tensor.data
+        return _attach(self, place, tensors, arrays, self.forward.run(arrays))
 
 
 class _Trace:
@@ -187,16 +192,17 @@ def _own(constant):
     return constant.copy() if isinstance(constant, NDArray) else constant
 
 
-def _attach(piece, operands, arrays, results):
-    """Results as tensors whose gradient is the compiled one."""
-    tensors = [a for a in operands if isinstance(a, Tensor)]
-    place = [i for i, a in enumerate(operands) if isinstance(a, Tensor)]
-    if not any(t.requires_grad for t in tensors):
+def _attach(piece, place, tensors, arrays, results):
+    """Results as tensors whose gradient is the compiled one; place: where among the operands the tensors are."""
+    wanted = tuple(i for i, t in zip(place, tensors) if t.requires_grad)
+    if not wanted:
         return [Tensor(r, requires_grad=False) for r in results]
 
     def gradient(index):
         def rule(g):
-            plan, reached = piece.backward()
+            plan, reached = piece.backward(wanted)
+            if plan is None:
+                return [None] * len(place)
             seeds = [
                 g if k == index else weft.zeros(tuple(r.shape), dtype=r.dtype, device=r.device)
                 for k, r in enumerate(results)
@@ -271,7 +277,7 @@ class Compiled(_core.CompiledCall):
         trace = self._trace(args, leaves, rebuild)
         plan = trace.only_plan(leaves)
         if plan is None and not trace.plain:
-            self._remember(args, trace, _Results(self.function, trace), None)
+            self._remember(args, trace, _Results(self.function, trace), None, of_leaves=True)
         else:
             # Operations on few elements, and one alone, are called without the function around them.
             if trace.plain and plan is not None and not plan.alone:
@@ -324,7 +330,8 @@ class Compiled(_core.CompiledCall):
 
     def backward_kernels(self):
         """Fused kernels of the last call's gradient."""
-        return self._need().last.backward()[0].kernels
+        plan, _ = self._need().last.backward()
+        return plan.kernels if plan is not None else 0
 
 
 _core._called_by_vector(Compiled)

@@ -227,3 +227,61 @@ def test_refusals(case):
     with pytest.raises(weft.Error, match=text) as e:
         weft.compile(f)(weft.ones(3))
     assert e.value.code == code
+
+
+def seen(compiled, *args):
+    """The result of a call, and whether it was known without Python looking at the arguments."""
+    asked = []
+    look = compiled._call
+    type(compiled)._call, before = lambda self, *a, **k: asked.append(1) or look(*a, **k), type(compiled)._call  # fmt: skip
+    try:
+        return compiled(*args), not asked
+    finally:
+        type(compiled)._call = before
+
+
+def test_nested_arguments_are_known_again():
+    f = weft.compile(lambda p, x, scale: {"y": p["a"] * x[0] - p["b"] * x[1] + scale, "n": [x[1]]})
+    a, b = weft.asarray([1.0, 2.0, 3.0]), weft.asarray([5.0, 7.0, 11.0])
+    for again in (False, True):
+        out, known = seen(f, {"b": b, "a": a}, (a, b), 2)
+        assert known == again and out["y"].tolist() == [-22.0, -43.0, -110.0]
+    out, known = seen(f, {"a": a, "b": b}, (a, b), 2)  # the same dict in another order
+    assert not known and out["y"].tolist() == [-22.0, -43.0, -110.0] and f.traces == 1
+    for other in (3, 2.5, True, -0.0):
+        for again in (False, True):
+            out, known = seen(f, {"b": b, "a": a}, (a, b), other)
+            assert known == again and out["y"].tolist() == [
+                v + other for v in (-24.0, -45.0, -112.0)
+            ]
+    short = weft.asarray([2.0])
+    out, known = seen(f, {"b": short, "a": short}, (short, short), 2)
+    assert not known and out["y"].tolist() == [2.0]
+    out, known = seen(f, {"b": b, "a": a}, [a, b], 2)  # a list is no tuple
+    assert not known and out["n"][0].tolist() == b.tolist()
+
+
+def test_arguments_beyond_what_is_read_at_once_are_still_right():
+    f = weft.compile(lambda p, how: p["x"] * 2.0 if how == frozenset({1}) else p["x"] * 3.0)
+    x = weft.asarray([1.0, 2.0])
+    for _ in range(2):
+        assert f({"x": x}, frozenset({1})).tolist() == [2.0, 4.0]
+        assert f({"x": x}, frozenset()).tolist() == [3.0, 6.0]
+        assert f({"x": x}, 1 << 80).tolist() == [3.0, 6.0]
+
+
+def test_gradients_that_nobody_asks_for_are_not_computed():
+    f = weft.compile(lambda w, x, b: weft.tanh(x @ w + b).sum())
+    w = weft.Tensor(weft.asarray([[0.5, -1.0, 0.25], [1.5, 0.75, -0.5]]))
+    x, b = weft.asarray([[1.0, 2.0], [3.0, -1.0]]), weft.asarray([0.1, 0.2, 0.3])
+    fixed = [weft.Tensor(v, requires_grad=False) for v in (x, b)]
+    f(w, *fixed).backward()
+    piece = f._last.last
+    assert [sorted(k) for k in piece._backward] == [[0]] and piece._backward[(0,)][1] == [0]
+    want = x.mT @ (1.0 - weft.tanh(x @ w.data + b) ** 2)
+    assert weft.max(weft.abs(w.grad.data - want)) < 1e-6
+    moving = weft.Tensor(b)
+    f(w, fixed[0], moving).backward()
+    assert sorted(piece._backward) == [(0,), (0, 2)]
+    want = weft.sum(1.0 - weft.tanh(x @ w.data + b) ** 2, axis=0)
+    assert weft.max(weft.abs(moving.grad.data - want)) < 1e-6

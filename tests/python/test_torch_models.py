@@ -2,7 +2,7 @@
 """torch.compile(backend="weft") of torchvision's and transformers' models: results, gradients, how much weft takes.
 
 In float64, so that fifty layers of random weights do not turn roundings into differences; T5, whose norms compute in
-float32 whatever comes in, in float32.
+float32 whatever comes in, and Mixtral, whose products of experts take no other type, in float32.
 """
 
 import pytest
@@ -47,6 +47,7 @@ MODELS = {
     "gpt2": (lambda: hf.GPT2LMHeadModel(hf.GPT2Config(**WORDS, n_positions=32, n_embd=32, n_layer=2, n_head=2, bos_token_id=0, eos_token_id=0)), ids),
     "bert": (lambda: hf.BertForSequenceClassification(hf.BertConfig(**WORDS, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64)), ids),
     "llama": (lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**WORDS, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)), ids),
+    "mixtral": (lambda: hf.MixtralForCausalLM(hf.MixtralConfig(**WORDS, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, num_local_experts=4, bos_token_id=0, eos_token_id=1)), ids),
     "t5": (lambda: hf.T5ForConditionalGeneration(hf.T5Config(**WORDS, d_model=32, d_kv=16, d_ff=64, num_layers=2, num_heads=2)), pair),
 }  # fmt: skip
 
@@ -62,7 +63,7 @@ def test_model(name, training):
     torch.manual_seed(0)
     torch._dynamo.reset()
     model, (args, kwargs) = make().train(training), draw()
-    model = model if name == "t5" else model.double()
+    model = model if name in ("t5", "mixtral") else model.double()
     if (
         name == "vit"
     ):  # torchvision starts its head with zeros, which would hide everything before it
@@ -96,3 +97,27 @@ def test_model(name, training):
     )
     assert report.able + random == report.nodes, str(report)
     assert report.share >= 0.98, str(report)
+
+
+@pytest.mark.parametrize("ends", [[3, 3, 7, 11], [0, 0, 0, 11], [2, 5, 11, 11], [1, 2, 3, 4]])
+def test_products_of_experts(ends):
+    from transformers.integrations import moe  # noqa: F401  (its operators)
+
+    def f(x, weight, ends):
+        return torch.ops.transformers.grouped_mm_fallback(x, weight, ends)
+
+    torch.manual_seed(0)
+    torch._dynamo.reset()
+    x, weight = torch.randn(11, 5), torch.randn(4, 5, 3)
+    found = []
+    compiled = torch.compile(f, backend="weft", options={"prefer": "weft"})
+    for g in (f, compiled, compiled):
+        a, b = x.clone().requires_grad_(), weight.clone().requires_grad_()
+        out = g(a, b, torch.tensor(ends, dtype=torch.int32))
+        out.square().sum().backward()
+        found.append((out.detach(), a.grad, b.grad))
+    for got in found[1:]:
+        for g, w in zip(got, found[0]):
+            torch.testing.assert_close(g, w)
+    report = wt.explain(f, a, b, torch.tensor(ends, dtype=torch.int32), options={"prefer": "weft"})
+    assert report.able == report.nodes == 2, str(report)

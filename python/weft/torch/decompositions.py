@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from . import rules
+from . import margins, rules
 from .layers import attention, encoder_layer
 
 
@@ -22,7 +22,7 @@ def decompositions():
     table[torch.ops.aten._efficientzerotensor.default] = _zeros
     table[torch.ops.aten._native_multi_head_attention.default] = attention
     table[torch.ops.aten._transformer_encoder_layer_fwd.default] = encoder_layer
-    return {**_of_lists(), **table}
+    return {**_of_lists(), **table, **margins.table()}
 
 
 def _dropout(x, p, train):

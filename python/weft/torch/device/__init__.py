@@ -52,7 +52,7 @@ def load():
     _memory.extension.register_device(
         _memory.allocate, _memory.copy_bytes, _names.count, _memory.synchronize
     )
-    from . import _kernels, _module
+    from . import _exchange, _kernels, _module
 
     torch._register_device_module("weft", _module.make())
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
@@ -60,6 +60,8 @@ def load():
     _module.accept_names()
     _module.load_names()
     _module.print_from_host()
+    _exchange.export_by_weft()
+    _exchange.refuse_sharing()
     _loaded = True
 
 

@@ -7,9 +7,10 @@ import torch
 
 import weft
 
+from ..._errors import error as _error
 from .. import rules
 from ..layers import attention, encoder_layer
-from . import _cells, _memory, _run, _sets, _steps
+from . import _cells, _least_squares, _memory, _run, _sets, _steps
 
 _libraries = []  # must live as long as the device
 
@@ -17,7 +18,8 @@ _libraries = []  # must live as long as the device
 _TORCHS_OWN = (
     "_to_copy clone copy lift_fresh_copy empty_like full_like ones_like zeros_like fill detach alias expand view "
     "_unsafe_view reshape permute transpose t select slice split split_with_sizes squeeze unsqueeze unbind rand_like uniform "
-    "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward"
+    "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward "
+    "_conj real imag new_empty_strided"
 ).split()
 
 aten = torch.ops.aten
@@ -160,6 +162,20 @@ def running_extremum(target):
     return kernel
 
 
+def ctc_of_tensors(x, targets, lengths, counts, blank=0, zero_infinity=False):
+    """The loss with lengths that are tensors, which the host reads."""
+    return aten._ctc_loss(x, targets, lengths.tolist(), counts.tolist(), blank, zero_infinity)
+
+
+def ctc_gradient_of_tensors(g, x, targets, lengths, counts, losses, alphas, blank, zero_infinity=False):  # fmt: skip
+    known = lengths.tolist(), counts.tolist()
+    return aten._ctc_loss_backward(g, x, targets, *known, losses, alphas, blank, zero_infinity)
+
+
+def ctc_gradient_without_data(g, x, *rest):
+    return torch.empty_like(x)
+
+
 def bernoulli_out(x, *args, generator=None, out):
     return out.copy_(bernoulli(x, generator=generator))
 
@@ -223,11 +239,14 @@ def _table():
         "_native_multi_head_attention": attention,
         "_transformer_encoder_layer_fwd": encoder_layer,
         "rrelu_with_noise": rrelu,
+        "_ctc_loss.Tensor": ctc_of_tensors,
+        "_ctc_loss_backward.Tensor": ctc_gradient_of_tensors,
         "_cummax_helper": running_extremum(aten.cummax.default),
         "_cummin_helper": running_extremum(aten.cummin.default),
         **_steps.table(),
         **_cells.table(),
         **_sets.table(),
+        **_least_squares.table(),
     }
     for name in "multinomial poisson normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor _standard_gamma _sample_dirichlet binomial".split():
         packet, _, overload = name.partition(".")
@@ -244,7 +263,8 @@ def _table():
 def _ruled():
     """Operators with a rule that torch does not make of others."""
     rules.load()
-    for name in sorted({*rules.FUSED, *rules.ARRAYS}):
+    complex_ones = {name for name, rule in rules.COMPLEX.items() if rule is not None}
+    for name in sorted({*rules.FUSED, *rules.ARRAYS, *complex_ones}):
         _, packet, overload = name.split(".")
         found = getattr(aten, packet, None)
         if found is None or overload not in found.overloads() or packet in _TORCHS_OWN:
@@ -267,11 +287,40 @@ def register():
     table = _table()
     for name, kernel in table.items():
         own.impl(name, kernel, "PrivateUse1")
+    if not torch._C._dispatch_has_kernel_for_dispatch_key("aten::_ctc_loss_backward", "Meta"):
+        own.impl("_ctc_loss_backward", ctc_gradient_without_data, "Meta")
+    for layout in ("Sparse", "SparseCsr", "Quantized", "NestedTensor"):
+        rest.fallback(_refusing(layout), f"{layout}PrivateUse1")
+    for mark in ("Conjugate", "Negative"):  # torch would make a copy without the mark by this copy
+        own.impl("_copy_from", torch.library.fallthrough_kernel, mark)
     for target in _ruled():
         name = target.name().removeprefix("aten::")
         if name not in table:
             own.impl(name, _bound(target), "PrivateUse1")
     rest.fallback(_run.run, "PrivateUse1")
+
+
+_KINDS = {
+    "Sparse": "sparse",
+    "SparseCsr": "sparse",
+    "Quantized": "quantized",
+    "NestedTensor": "nested",
+}
+
+
+def _refusing(layout):
+    """Every operator of tensors that are not dense, their making included."""
+
+    def refuse(target, *args, **kwargs):
+        raise _error(
+            "value",
+            "torch.device.layout",
+            f"{target} of {_KINDS[layout]} tensors on a weft device",
+            ["rule: tensors of a weft device are dense"],
+            help="x.to_dense() (sparse), x.dequantize() (quantized) or x.to_padded_tensor(0) (nested) before it is moved",
+        )
+
+    return refuse
 
 
 def _bound(target):

@@ -9,7 +9,7 @@ import weft
 
 from ... import _core
 from ..._errors import error as _error
-from ..rules.common import REAL as DTYPES
+from ..rules.common import DTYPES
 from . import _names
 
 extension = None  # the compiled module, set by load()
@@ -82,7 +82,10 @@ def to_host(t):
     """A tensor of the host with a copy of the elements."""
     if not t.numel():
         return torch.empty(t.shape, dtype=t.dtype)
-    return host_of(array_of(t), t.dtype)
+    found = host_of(array_of(t), t.dtype)
+    if t.is_conj():
+        found.conj_physical_()
+    return found.neg_() if t.is_neg() else found
 
 
 def write(t, x):
@@ -137,10 +140,26 @@ def from_host(t, index):
     return _core._from_dlpack(torch._C._to_dlpack(t), None, None).to(_names.device_at(index))
 
 
+def _copy_marked(source, target):
+    """Copies between tensors of which torch conjugates or negates one lazily: by the host's memory, which has the elements as they are."""
+    if source.device.type == "weft":
+        source = to_host(source)
+    if target.device.type != "weft":
+        return target.copy_(source)
+    source = source.conj() if target.is_conj() else source
+    source = (-source if target.is_neg() else source).broadcast_to(target.shape)
+    bring(target, source.resolve_conj().resolve_neg())
+    return target
+
+
 def copy_from(source, target, non_blocking=False):
     """torch's copy_: between devices, types and layouts."""
     if not target.numel():
         return target
+    if source.is_complex() and not target.is_complex():
+        source = torch.view_as_real(source.resolve_conj())[..., 0]
+    if any(t.is_conj() or t.is_neg() for t in (source, target)):
+        return _copy_marked(source, target)
     if source.device.type == "weft" and target.device.type == "weft":
         x = array_of(source)
         if source.device != target.device:

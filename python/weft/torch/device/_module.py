@@ -127,6 +127,8 @@ def accept_names():
     """
     for cls in (torch.Tensor, torch.nn.Module):
         cls.to, cls.weft = _named(cls.to), _moved(cls)
+    # Parameters without a size yet allow a few functions, by their objects.
+    torch.nn.parameter.UninitializedTensorMixin._allowed_methods.append(torch.Tensor.to)
 
 
 def _shared(module):
@@ -139,6 +141,13 @@ def _shared(module):
     return [found for found in places.values() if len(found) > 1]
 
 
+def _unsized(module):
+    """The places of parameters and buffers that get a size in the first call, which torch would make ordinary ones of."""
+    lazy = torch.nn.parameter.UninitializedTensorMixin
+    places = [held for part in module.modules() for held in (part._parameters, part._buffers)]
+    return [(held, name, type(t)) for held in places for name, t in held.items() if isinstance(t, lazy)]  # fmt: skip
+
+
 def _named(original):
     def to(self, *args, **kwargs):
         if args and type(args[0]) is str and args[0].startswith("weft:"):
@@ -147,8 +156,11 @@ def _named(original):
             kwargs["device"] = _names.device(kwargs["device"])
         if not isinstance(self, torch.nn.Module):
             return original(self, *args, **kwargs)
-        shared = _shared(self)
+        shared, unsized = _shared(self), _unsized(self)
         out = original(self, *args, **kwargs)
+        for held, name, kind in unsized:
+            if not isinstance(held[name], kind):
+                held[name] = kind(device=held[name].device, dtype=held[name].dtype)
         for first, *others in shared:
             for module, name in others:
                 module._parameters[name] = first[0]._parameters[first[1]]

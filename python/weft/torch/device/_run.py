@@ -16,12 +16,12 @@ import weft
 
 from ... import _devices
 from ..._errors import error as _error
-from .. import rules
+from .. import margins, rules
 from ..graph import Op, Value, map_values
 from ..partition import Unit
 from ..plans import Recipe, array_function, check, context
 from ..rules import Unsupported
-from ..rules.common import REAL as DTYPES
+from ..rules.common import DTYPES
 from . import _memory, _names
 
 _MOST_CALLS = 4096
@@ -105,7 +105,8 @@ class Call:
         self.read = [i for i, v in enumerate(op.inputs) if v.constant is None]
         # Results without elements need no rule.
         self.outputs = [v for v in op.outputs if v is not None and v.fake.numel()]
-        make = self._fused if op.name in rules.FUSED else self._array
+        self._need_rule(op)
+        make = self._fused_or_alone if op.name in rules.FUSED and not op.complex else self._array
         try:
             if self.outputs or op.outputs == [None]:
                 make(op)
@@ -116,6 +117,11 @@ class Call:
         except Exception as fault:  # a fault of ours is a reason, as in torch.compile's back end
             raise Unsupported(f"fault in a rule: {type(fault).__name__}: {fault}") from fault
 
+    @staticmethod
+    def _need_rule(op):
+        if op.complex and op.name not in rules.COMPLEX:
+            raise Unsupported("weft has no rule of it for complex numbers")
+
     def _fused(self, op):
         unit = Unit("fused", [op])
         unit.connect({v.id for v in self.outputs})
@@ -125,8 +131,18 @@ class Call:
         self.recipe = recipe
         self.compute = lambda arrays: recipe.plan.run([arrays[i] for i in order])
 
-    def _array(self, op):
-        rule, c = array_function(op)
+    def _fused_or_alone(self, op):
+        try:
+            self._fused(op)
+        except Unsupported:
+            if op.name not in rules.ALONE:
+                raise
+            self._array(op, rules.ALONE[op.name])
+
+    def _array(self, op, rule=None):
+        rule = rule or (None if op.complex or op.name in rules.ARRAYS else rules.ALONE.get(op.name))
+        rule, c = array_function(op) if rule is None else (rule, context(op))
+        c.any_choice = True
         device = _names.device_at(self.index)
         constants = {
             v.id: _memory.from_host(v.constant, self.index)
@@ -221,7 +237,10 @@ def _one_device(target, tensors):
 def functional(target, args, kwargs):
     """Runs an operator that writes to none of its arguments; raises Unsupported with the reason."""
     rules.load()
-    if str(target) not in rules.FUSED and str(target) not in rules.ARRAYS:
+    name = str(target)
+    if any(t.is_conj() or t.is_neg() for t in tensors_in([args, kwargs])):
+        args, kwargs = (map_tensors(a, lambda t: t.resolve_conj().resolve_neg()) for a in (list(args), dict(kwargs)))  # fmt: skip
+    if not any(name in t for t in (rules.FUSED, rules.ARRAYS, rules.ALONE)) and not rules.COMPLEX.get(name):  # fmt: skip
         raise Unsupported("weft has no rule for this operator")
     odd = next((t.dtype for t in tensors_in([args, kwargs]) if t.dtype not in DTYPES), None)
     if odd is not None:
@@ -354,6 +373,7 @@ def _decomposition(target):
         _decompositions.update(decomposition_table)
         _decompositions.update(core_aten_decompositions())
         _decompositions[torch.ops.aten.native_dropout.default] = _dropout
+        _decompositions.update(margins.table())
     return _decompositions.get(target)
 
 

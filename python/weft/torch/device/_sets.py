@@ -109,6 +109,14 @@ def histc(x, bins=100, min=0, max=0):
     return out.index_add_(0, at.reshape(-1), inside.to(x.dtype).reshape(-1)) if x.numel() else out
 
 
+def nonzero_static(x, *, size, fill_value=-1):
+    """The first positions of elements that are not 0, in a result of a given length."""
+    found = x.nonzero()[:size]
+    out = torch.full((size, x.dim()), fill_value, dtype=torch.int64, device=x.device)
+    out[: len(found)] = found
+    return out
+
+
 def table():
     """{operator: kernel}."""
     return {
@@ -119,4 +127,5 @@ def table():
         "repeat_interleave.Tensor": repeat_interleave,
         "equal": equal,
         "histc": histc,
+        "nonzero_static": nonzero_static,
     }

@@ -81,6 +81,12 @@ def _hardswish(c, x):
     return mul(mul(x, _clipped(x)), 1 / 6)  # torch's order: it overflows sooner
 
 
+@fused("hardshrink_backward.default", "softshrink_backward.default")
+def _shrink_backward(c, g, x, bound):
+    inside = row("logical_and", row("greater_equal", x, -bound), row("less_equal", x, bound))
+    return where(inside, 0.0, g)
+
+
 @fused("hardswish_backward.default")
 @wide
 def _hardswish_backward(c, g, x):

@@ -10,6 +10,7 @@ import torch
 from ... import _core
 
 FUSED, ARRAYS, VIEWS = {}, {}, {}
+ALONE = {}  # array functions for arguments that the fused rule of the operator refuses
 
 DTYPES = {
     torch.bool: "bool",
@@ -55,6 +56,9 @@ class Context:
         self.shapes = [None if v is None else tuple(v.shape) for v in values]
         self.dtype, self.shape = self.dtypes[0], self.shapes[0]
         self.kept = None  # what a rule makes in its first call for the later ones
+        # Whether any choice that torch leaves open will do (which of equal elements, signs of vectors): on torch's device of
+        # weft. Compiled programs make the choices of torch's own kernels.
+        self.any_choice = False
 
 
 def fused(*names, space="aten"):
@@ -68,6 +72,14 @@ def fused(*names, space="aten"):
 def array(*names, space="aten"):
     def add(rule):
         ARRAYS.update((f"{space}.{n}", rule) for n in names)
+        return rule
+
+    return add
+
+
+def alone(*names):
+    def add(rule):
+        ALONE.update((f"aten.{n}", rule) for n in names)
         return rule
 
     return add

@@ -131,6 +131,30 @@ def _sum(c, x, dim=None, keepdim=False, dtype=None):
     return weft.sum(x, axis=axes, keepdims=keepdim) if x.ndim else x.copy()
 
 
+@of_complex("prod.dim_int", "prod.default")
+def _prod(c, x, dim=None, keepdim=False, dtype=None):
+    axes = tuple(axes_of(dim, x.ndim))
+    x = as_type(x, c.dtype)
+    return weft.prod(x, axis=axes, keepdims=keepdim) if x.ndim else x.copy()
+
+
+def _variance(c, x, dim=None, correction=None, keepdim=False):
+    """The variances of both parts together."""
+    axes = tuple(axes_of(dim, x.ndim))
+    count = math.prod(x.shape[a] for a in axes)
+    away = weft.abs(x - weft.mean(x, axis=axes, keepdims=True))
+    degrees = count - (1 if correction is None else correction)
+    if degrees <= 0:
+        raise Unsupported("the spread of too few numbers")
+    total = weft.sum(away * away, axis=axes, keepdims=keepdim)
+    variance = total / degrees
+    return as_type(variance, c.dtype)
+
+
+of_complex("var.correction")(_variance)
+of_complex("std.correction")(lambda *args, **how: weft.sqrt(_variance(*args, **how)))
+
+
 def _truth(function):
     def rule(c, x, dim=None, keepdim=False):
         axes = tuple(axes_of(dim, x.ndim))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Factorisations of matrices and systems solved with them.
 
-Vectors of singular and eigenvalues stay with torch: their signs are the choice of the library that iterates, and results
-should be those of eager torch. The values alone have no such choice.
+In compiled programs vectors of singular and eigenvalues stay with torch: their signs are the choice of the library that
+iterates, and results should be those of eager torch. The values alone have no such choice.
 """
 
 from __future__ import annotations
@@ -214,19 +214,31 @@ def _values(function, of_torch, a):
 
 @array("_linalg_svd.default")
 def _svd(c, a, full_matrices=False, compute_uv=True, *, driver=None):
-    if compute_uv and c.wanted != {1}:
-        raise Unsupported(_SIGNS)
     _need_elements(a)
+    if compute_uv and c.wanted != {1}:
+        if not c.any_choice:
+            raise Unsupported(_SIGNS)
+        return weft.linalg.svd(a, full_matrices=full_matrices)
     return None, _values(weft.linalg.svdvals, torch.linalg.svdvals, a), None
 
 
 @array("_linalg_eigh.default")
 def _eigh(c, a, uplo="L", compute_v=True):
-    if compute_v and c.wanted != {0}:
-        raise Unsupported(_SIGNS)
     _need_elements(a)
     lower = _conj(a.mT) if uplo.upper() == "U" else a
+    if compute_v and c.wanted != {0}:
+        if not c.any_choice:
+            raise Unsupported(_SIGNS)
+        return weft.linalg.eigh(lower)
     return _values(weft.linalg.eigvalsh, torch.linalg.eigvalsh, lower), None
+
+
+@array("linalg_eig.default")
+def _eig(c, a):
+    _need_elements(a)
+    if not c.any_choice:
+        raise Unsupported(_SIGNS)
+    return weft.linalg.eig(a)
 
 
 @array("linalg_pinv.atol_rtol_tensor", "linalg_pinv.atol_rtol_float")
@@ -281,6 +293,6 @@ def _check_errors(c, info, name, *, is_matrix):
 
 for _name in (
     "linalg_lu_factor_ex linalg_lu_solve _linalg_solve_ex linalg_inv_ex linalg_solve_triangular linalg_cholesky_ex "
-    "_cholesky_solve_helper cholesky_solve cholesky_inverse linalg_qr"
+    "_cholesky_solve_helper cholesky_solve cholesky_inverse linalg_qr _linalg_svd _linalg_eigh linalg_eig"
 ).split():
     complex_too(f"{_name}.default")

@@ -86,3 +86,35 @@ def _trilinear(c, a, b, d, expand_a, expand_b, expand_d, summed, unroll_dim=1):
         raise Unsupported("a product without elements")
     out = parts[0] * parts[1] * parts[2]
     return as_type(weft.sum(out, axis=tuple(summed)) if summed else out, c.dtype)
+
+
+def _bounds(ends, rows):
+    """(first, last) of each group's rows, by where the groups end."""
+    ends = [min(max(int(e), 0), rows) for e in ends.tolist()]
+    return list(zip([0, *ends[:-1]], ends))
+
+
+def _with_rest(parts, rows, columns, x):
+    """Parts of rows beside each other, zeros behind the last group."""
+    missing = rows - sum(p.shape[0] for p in parts)
+    if missing or not parts:
+        parts = [*parts, weft.zeros((missing, columns), dtype=x.dtype, device=x.device)]
+    return parts[0] if len(parts) == 1 else weft.concat(parts, axis=0)
+
+
+@array("grouped_mm_fallback.default", space="transformers")
+def _grouped(c, x, weight, ends):
+    """Rows in the order of their groups (experts), each group with a matrix of its own."""
+    _checked(c, x, weight)
+    parts = [x[a:b] @ weight[i] for i, (a, b) in enumerate(_bounds(ends, x.shape[0])) if a < b]
+    return _with_rest(parts, x.shape[0], weight.shape[2], x)
+
+
+@array("grouped_mm_fallback_backward.default", space="transformers")
+def _grouped_backward(c, x, weight, ends, g):
+    _checked(c, x, weight)
+    bounds = _bounds(ends, x.shape[0])
+    of_x = [g[a:b] @ weight[i].T for i, (a, b) in enumerate(bounds) if a < b]
+    nothing = weft.zeros(tuple(weight.shape[1:]), dtype=weight.dtype, device=weight.device)
+    of_weight = [x[a:b].T @ g[a:b] if a < b else nothing for a, b in bounds]
+    return _with_rest(of_x, x.shape[0], x.shape[1], x), weft.stack(of_weight)

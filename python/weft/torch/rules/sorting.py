@@ -63,8 +63,13 @@ def _stable(c, x, *, stable=None, dim=-1, descending=False):
 @numbers_too
 def _topk(c, x, k, dim=-1, largest=True, sorted=True):
     dim = _axis(x, dim)
-    if "float" not in c.dtype or not k:
-        raise Unsupported("which of equal elements come first is torch's choice")
+    if not k:
+        raise Unsupported("the largest none of a row")
+    if "float" not in c.dtype:
+        if not c.any_choice:
+            raise Unsupported("which of equal elements come first is torch's choice")
+        places = _core._argsort(x, dim, bool(largest))[(slice(None),) * dim + (slice(0, k),)]
+        return _core._take_along_axis(x, places, dim), as_type(places, "int64")
     if not largest:
         places = _core._topk(x, k, dim, False)
     elif not x.device.host_accessible:
@@ -118,7 +123,7 @@ def _logcumsumexp(c, x, dim):
 @numbers_too
 def _kth(c, x, k, dim=-1, keepdim=False):
     axis = _axis(x, dim)
-    if "float" not in c.dtype:
+    if "float" not in c.dtype and not c.any_choice:
         raise Unsupported("which of equal elements is found is torch's choice")
     place = _core._argsort(x, axis, False)[(slice(None),) * axis + (slice(k - 1, k),)]
     found = _core._take_along_axis(x, place, axis)
@@ -141,7 +146,7 @@ for _name in ("median", "nanmedian"):
     @numbers_too
     def _middles(c, x, dim=-1, keepdim=False, among_numbers=_name == "nanmedian"):
         axis = _axis(x, dim)
-        if "float" not in c.dtypes[0]:
+        if "float" not in c.dtypes[0] and not c.any_choice:
             raise Unsupported("which of equal elements is found is torch's choice")
         place = _median(x, axis, among_numbers)
         found = _core._take_along_axis(x, place, axis)
@@ -188,9 +193,9 @@ for _name in ("cummax", "cummin"):
 @numbers_too
 def _mode(c, x, dim=-1, keepdim=False):
     axis = _axis(x, dim)
-    if c.wanted != {0} and x.shape[axis] > _SORTED_IN_ORDER:
+    if c.wanted != {0} and x.shape[axis] > _SORTED_IN_ORDER and not c.any_choice:
         raise Unsupported("which of equal elements is found is torch's choice")
-    if "float" in c.dtypes[0] and bool(weft.any(x != x)):
+    if "float" in c.dtypes[0] and not c.any_choice and bool(weft.any(x != x)):
         raise Unsupported("NaN, which equals no element")
     found, place = weft.mode(x, axis)
     return found.reshape(c.shapes[0]), as_type(place, "int64").reshape(c.shapes[1])

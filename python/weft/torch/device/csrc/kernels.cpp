@@ -7,6 +7,8 @@
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
@@ -25,7 +27,8 @@ c10::DeviceIndex index_of(std::optional<c10::Device> device) {
 
 void check(std::optional<c10::Layout> layout, std::optional<c10::Device> device) {
   TORCH_CHECK(!layout || *layout == c10::kStrided,
-              "a weft device has dense tensors only, asked: ", *layout);
+              "a weft device has dense tensors only, asked: ", *layout,
+              "; x.cpu() has the other layouts, and x.to_dense() can be moved");
   const int index = index_of(device);
   TORCH_CHECK(index < device_count(), "no device weft:", index, "; there are ",
               int(device_count()));
@@ -98,6 +101,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("empty_strided", empty_strided);
   m.impl("as_strided", as_strided);
   m.impl("view", at::native::view);
+  m.impl("view_as_real", at::native::view_as_real);
+  m.impl("view_as_complex", at::native::view_as_complex);
   m.impl("_reshape_alias", at::native::_reshape_alias);
   m.impl("resize_", resize);
   m.impl("set_.source_Storage_storage_offset", set_storage);
