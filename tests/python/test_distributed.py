@@ -593,13 +593,16 @@ def test_a_job_that_cannot_be_joined(monkeypatch):
 
 
 class _Works:
-    """A stand-in for a message that fails."""
+    """A stand-in for a collective that fails, after it was looked for once."""
+
+    looked = 0
 
     def is_completed(self):
-        return True
+        return self.looked > 1
 
-    def wait(self):
-        raise RuntimeError("Connection closed by peer")
+    def wait(self, timeout=None):
+        self.looked += 1
+        raise RuntimeError("Connection closed by peer" if self.looked > 1 else "timed out")
 
 
 def test_faults_of_the_libraries_become_errors(monkeypatch):
@@ -607,11 +610,14 @@ def test_faults_of_the_libraries_become_errors(monkeypatch):
     from weft.distributed import failure, gloo, mpi, nccl
 
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    job = types.SimpleNamespace(check_present=lambda ranks: None)
+    job = types.SimpleNamespace(
+        check=lambda: None, check_present=lambda ranks, waited=None: None, looked=0.0
+    )
     own = types.SimpleNamespace(rank=1, ranks=[0, 1], job=job, _open=[])
     own._failed = functools.partial(gloo.Gloo._failed, own)
     with refused("distributed.gloo", "Gloo reports on rank 1: Connection closed by peer"):
-        gloo.Gloo._finish(own, [_Works()])()
+        gloo.Gloo._finish(own, gloo._Collective(_Works()))()
+    assert not gloo._Collective(_Works()).ends(0.1)
     problem = types.SimpleNamespace(Get_error_string=lambda: "MPI_ERR_TRUNCATE")
     with refused("distributed.mpi", "MPI reports on rank 1: MPI_ERR_TRUNCATE"):
         raise mpi.Mpi._failed(own, problem)

@@ -201,14 +201,16 @@ def test_ranks_that_do_not_come_are_named_after_the_time_of_init(program, tmp_pa
     assert "distributed.start rank 0 of 2 cannot join the job" in text and "after 1 s" in text, text
 
 
-@needs_mpi
-def test_ranks_out_of_step_are_told_without_the_debug_mode(program):  # noqa: F811
+@pytest.mark.parametrize(
+    "launcher",
+    [pytest.param("mpirun", marks=needs_mpi), pytest.param("torchrun", marks=needs_torchrun)],
+)
+def test_ranks_out_of_step_are_told_without_the_debug_mode(program, launcher):  # noqa: F811
     """Ranks that catch the error leave the job and join again."""
     path = program("""
         import itertools
-        for call, (size, dtype) in itertools.product(
-            ("all_reduce", "all_gather", "broadcast"), ((17, "float32"), (16, "int32"), (200_000, "float32"))
-        ):
+        CALLS = "all_reduce", "all_gather", "broadcast"
+        for call, (size, dtype) in itertools.product(CALLS, ((17, "float32"), (16, "int32"), (200_000, "float32"))):
             dist.init()
             r, one, other = dist.rank(), weft.ones((16,)), weft.ones((size,), dtype=dtype)
             dist.all_reduce(one)
@@ -224,8 +226,82 @@ def test_ranks_out_of_step_are_told_without_the_debug_mode(program):  # noqa: F8
                     raise
             dist.shutdown()
     """)
-    status, text = mpirun(3, path, seconds=200)
+    status, text = run(command(launcher, 3, path), 200, PYTHONPATH=PACKAGE)
     assert status != 0 and text.count("told") == 27, text
+
+
+DIFFERENT = """
+    import sys
+    r = dist.init().rank
+    one, other = weft.ones((16,)), weft.ones((200_000,))
+    few = dist.new_group([2, 1])
+    works = [dist.all_reduce(weft.ones((n + 1,)), async_op=True) for n in range(70)]
+    if sys.argv[1] == "slots":  # more calls than the store has sums for, and a rank that is late
+        for n in range(9000):
+            if n == 5000 and r == 1:
+                import time
+                time.sleep(1)
+            dist.broadcast(weft.full((1 + n % 3,), r), n % 3)
+    assert all(float(w.wait()[0]) == 3 for w in works)
+    calls = {
+        "all_reduce": lambda: dist.all_reduce(other if r == 1 else one),
+        "mean": lambda: dist.all_reduce(one, "mean" if r == 2 else "sum"),
+        "smaller": lambda: dist.all_gather(one if r == 1 else other),
+        "call": lambda: (dist.all_gather if r == 1 else dist.all_reduce)(one),
+        "root": lambda: dist.broadcast(one, r),
+        "barrier": lambda: dist.all_reduce(weft.ones((1,))) if r == 1 else dist.barrier(),
+        "empty": lambda: dist.all_to_all(weft.ones((0,)) if r == 1 else weft.ones((3,))),
+        "group": lambda: r == 0 or dist.all_reduce(other if r == 1 else one, group=few),
+        "asynchronous": lambda: [dist.reduce_scatter(weft.ones((3 + 3 * r,)), async_op=True) for _ in range(3)],
+        "slots": lambda: dist.all_reduce(other if r == 2 else one),
+    }
+    try:
+        calls[sys.argv[1]]()
+        dist.barrier()
+    except weft.DeviceError as problem:
+        assert problem.code == "distributed.mismatch", problem
+        assert "of the group of ranks" in problem.message and "rank 1 calls" in problem.message, problem
+        print("told", r, flush=True)
+        raise
+"""
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param(what, marks=needs_torchrun if what == "group" else whole_torchrun)
+        for what in "all_reduce mean smaller call root barrier empty group asynchronous slots".split()
+    ],
+)
+def test_no_call_that_differs_begins_under_torchrun(program, what):  # noqa: F811
+    """Gloo would end the process of a rank that gets more than it awaits."""
+    status, text = torchrun(program(DIFFERENT), what, ranks=3)
+    assert status != 0 and text.count("told") == 3 and "terminate" not in text, text
+
+
+@whole_torchrun
+@pytest.mark.parametrize("sent, received", [(500_000, 4), (4, 500_000), (0, 1)])
+def test_messages_of_another_size_never_arrive_under_torchrun(program, sent, received):  # noqa: F811
+    path = program(f"""
+        dist.init()
+        try:
+            if dist.rank() == 0:
+                work = dist.recv(weft.ones((3,)), 1, async_op=True)
+                assert float(dist.recv(weft.ones((5,)), 1)[0]) == 2  # in the order of the calls
+                assert float(work.wait()[0]) == 1
+                dist.recv(weft.ones(({received},)), 1)
+            else:
+                for array in (weft.ones((3,)), 2 * weft.ones((5,)), weft.ones(({sent},))):
+                    dist.send(array, 0, async_op=True)
+                dist.barrier()
+        except weft.DeviceError as problem:
+            assert problem.code == "distributed.mismatch", problem
+            assert "message 3 from rank 1 to rank 0: rank 1 has {4 * sent} bytes; rank 0 has {4 * received} bytes" in problem.message, problem
+            print("told", dist.rank(), flush=True)
+            raise
+    """)
+    status, text = torchrun(path)
+    assert status != 0 and text.count("told") == 2, text
 
 
 @needs_mpi
