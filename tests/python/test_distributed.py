@@ -50,8 +50,7 @@ def test_collectives(jobs, ranks, argument):
     if argument.startswith("opencl") and not weft.device(argument).available:
         pytest.skip(weft.device(argument).reason)
     arguments = ("cpu", "debug") if argument == "debug" else (argument,)
-    launch = mpirun if ranks == 1 else functools.partial(jobs, "mpirun")
-    status, text = launch(ranks, PROGRAMS / "collectives.py", *arguments)
+    status, text = jobs("mpirun", ranks, PROGRAMS / "collectives.py", *arguments)
     assert status == 0, text
     assert text.count("ok") == ranks, text
 
@@ -261,9 +260,10 @@ def test_torchrun_starts_again_from_the_last_checkpoint(program, jobs, tmp_path,
 
 
 @needs_mpi
-def test_versions_that_differ_are_named(program):
+def test_versions_that_differ_are_named(program, jobs):
     path = program("""
         import os
+        own = weft.__version__
         weft.__version__ += ".other" * int(os.environ["OMPI_COMM_WORLD_RANK"])
         try:
             dist.init()
@@ -271,9 +271,10 @@ def test_versions_that_differ_are_named(program):
             assert problem.code == "distributed.versions", problem
             assert "the ranks of the job run 2 versions of weft" in problem.message
             print("told")
+        weft.__version__ = own
     """)
-    status, text = mpirun(2, path)
-    assert text.count("told") == 2, text
+    status, text = jobs("mpirun", 2, path)
+    assert status == 0 and text.count("told") == 2, text
 
 
 @needs_mpi
@@ -361,7 +362,7 @@ def test_ranks_out_of_step(program, jobs):
 
 
 @needs_mpi
-def test_interrupts_pass_through_a_collective(program, tmp_path):
+def test_interrupts_pass_through_a_collective(program, jobs, tmp_path):
     told = str(tmp_path / "told")
     path = program(f"""
         import os, signal, threading, time
@@ -378,8 +379,8 @@ def test_interrupts_pass_through_a_collective(program, tmp_path):
         else:
             dist.all_reduce(weft.ones((4,)))  # the other's call goes on
     """)
-    status, text = mpirun(2, path)
-    assert "interrupted" in text, text
+    status, text = jobs("mpirun", 2, path)
+    assert status == 0 and "interrupted" in text, text
 
 
 @pytest.fixture
@@ -713,13 +714,12 @@ def test_the_plan_agrees_with_the_record_of_two_cards():
 @needs_mpi
 def test_examples(jobs, tmp_path):
     folder = pathlib.Path(__file__).resolve().parents[2] / "examples" / "distributed"
-    two = functools.partial(jobs, "mpirun")
-    status, text = two(2, folder / "data_parallel.py", 6)
+    status, text = jobs("mpirun", 2, folder / "data_parallel.py", 6)
     assert status == 0 and "on 2 x" in text, text
-    status, text = two(2, folder / "tensor_parallel.py")
+    status, text = jobs("mpirun", 2, folder / "tensor_parallel.py")
     assert status == 0 and "4 heads each" in text, text
-    for launch, ranks, steps in ((two, 2, "0 to 3"), (mpirun, 1, "3 to 6")):
-        status, text = launch(ranks, folder / "sharded.py", tmp_path, 3)
+    for ranks, steps in ((2, "0 to 3"), (1, "3 to 6")):
+        status, text = jobs("mpirun", ranks, folder / "sharded.py", tmp_path, 3)
         assert status == 0 and f"steps {steps}" in text, text
 
 

@@ -306,7 +306,8 @@ def _mpi(job, launch, timeout):
                 help="mpi4py uses another MPI than the launcher's: MPI4PY_MPIABI=mpich or openmpi (mpi4py 4), or pip install --no-binary mpi4py mpi4py",
             )
         every = world.allgather(_identity(job))  # by mpi4py: ranks of other versions do the same
-        return Mpi(world, list(range(world.size)), job), every, MpiBoard(world)
+        own = world.Dup()  # messages that a job has left behind do not come to the next one
+        return Mpi(own, list(range(world.size)), job), every, MpiBoard(world)
 
     host, every, job.watch.board = job.watch.run(meet, look)
     return host, every
