@@ -247,7 +247,9 @@ DIFFERENT = """
             print("told", name, flush=True)
         dist.shutdown()
 """
-CASES = "larger group sizes types means calls combined smaller roots barrier empty asynchronous".split()
+CASES = (
+    "larger group sizes types means calls combined smaller roots barrier empty asynchronous".split()
+)
 
 
 @under
@@ -276,7 +278,9 @@ def test_calls_in_step_share_sums_that_are_used_again(monkeypatch):
             instep.InStep("g", watch, Record("g", [0, 1], None), lambda done: waits.append(done()))
             for _ in range(2)
         ]
-        order = sorted(range(80), key=lambda i: (i // 2 + (3 if i % 2 else 0), i))  # rank 1 is 3 calls late
+        order = sorted(
+            range(80), key=lambda i: (i // 2 + (3 if i % 2 else 0), i)
+        )  # rank 1 is 3 calls late
         with contextlib.suppress(RuntimeError):
             for i in order:
                 shape = (i // 2 % 5 + (i % 2 and i // 2 == differs),)
