@@ -697,7 +697,7 @@ def test_the_plan_follows_its_model(capsys, tmp_path):
     rows = plan.plan(plan.Job(200_000_000, 1e-3), machine=machine)
     assert [n for n, _, _ in rows] == [1, 2, 8, 64, 512] and rows[0][2] == 1
     assert all(a[2] > b[2] for a, b in zip(rows, rows[1:]))
-    plan.main(["--parameters", "1000000", "--step", "0.01", "--picture", str(tmp_path / "p.svg")])
+    plan.main(["--parameters", "1e6", "--step", "0.01", "--picture", str(tmp_path / "p.svg")])
     assert "512 cards" in capsys.readouterr().out
     assert (tmp_path / "p.svg").read_text().startswith("<svg")
 

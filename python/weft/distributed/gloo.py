@@ -193,13 +193,14 @@ class Gloo(Values):
             try:
                 while not work.ends(_LOOK):
                     look_around(self.job, self.ranks, begun)
-            except RuntimeError as problem:
-                if isinstance(problem, weft.Error):
+                return held
+            except RuntimeError as caught:
+                if isinstance(caught, weft.Error):
                     raise
-                time.sleep(1.0)  # the rank that failed may still be saying why
-                self.job.check_present(self.ranks)
-                raise self._failed(problem) from None
-            return held
+                problem = caught
+            time.sleep(1.0)  # the rank that failed may still be saying why
+            self.job.check_present(self.ranks)
+            raise self._failed(problem)
 
         return wait
 
