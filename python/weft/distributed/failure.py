@@ -438,11 +438,13 @@ class MpiBoard:
     def __init__(self, communicator):
         self.communicator, self._gone = communicator.Dup(), {}
         self._said, self._asked = {}, False
+        self._sent = []  # with what they send, which a long message is read from later
 
     def _tell(self, what, tag):
+        self._sent = [request for request in self._sent if not request.Test()]
         for rank in range(self.communicator.size):
             if rank != self.communicator.rank:
-                self.communicator.isend(what, rank, tag)
+                self._sent.append(self.communicator.isend(what, rank, tag))
 
     def post(self, failure):
         self._tell((failure.text, failure.code), self.FAILED)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import datetime
 import threading
 import time
@@ -13,7 +12,7 @@ import weft
 
 from .._errors import error
 from .failure import LAST_WORDS
-from .host import REDUCED_AS, Values, look_around, memory_of
+from .host import REDUCED_AS, Values, keep, look_around, memory_of
 from .instep import InStep
 
 _PARTS = {"complex64": "float32", "complex128": "float64"}  # Gloo sums complex numbers by parts
@@ -22,11 +21,6 @@ _LAST_STEPS = 2.0  # seconds in which Gloo ends what is under way
 _LOOK = 0.1  # seconds between two looks of a rank that waits
 _NUMBERS, _LENGTHS = 1024, 1048573  # of messages that are told apart; a prime
 _NOBODY = _NUMBERS << 20  # the tag of no message
-
-
-def _keep(thing):
-    """Until the process ends."""
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 class _Message:
@@ -102,7 +96,7 @@ class Gloo(Values):
         self._store, self._path, self._splits = store, path, 0
         found = td.PrefixStore(job.watch.board.name(f"gloo/{path}"), store)
         self.group = td.distributed_c10d.ProcessGroupGloo(found, self.rank, self.size, timeout=_NO_END)  # fmt: skip
-        _keep(self.group)  # what other ranks have not read yet would be lost, and its end waits
+        keep(self.group)  # what other ranks have not read yet would be lost, and its end waits
         late = job.watch.late
         record = late.record(ranks, lambda: False, f"gloo {path}")
         self._in_step = InStep(f"calls/{path}", job.watch, record, self._until)
@@ -307,4 +301,4 @@ class Gloo(Values):
             while not all(w.is_completed() for w in self._open) and time.perf_counter() < until:
                 time.sleep(1e-3)
         for work in self._open:
-            _keep(work.work)
+            keep(work.work)

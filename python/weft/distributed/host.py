@@ -28,6 +28,11 @@ def memory_of(array):
     return memory
 
 
+def keep(thing):
+    """Until the process ends."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
 def step(begun):
     """Sleeps a little longer the longer one has waited: short collectives are not slowed down."""
     waited = time.perf_counter() - begun

@@ -12,7 +12,7 @@ import weft
 from .._errors import error
 from .calls import Calls
 from .failure import LAST_WORDS, Failure
-from .host import REDUCED_AS, Values, look_around, memory_of, step
+from .host import REDUCED_AS, Values, keep, look_around, memory_of, step
 from .pieces import LEAST_BYTES, Combination
 
 # Open MPI 4.1 adds these with saturation, where sums wrap around elsewhere.
@@ -298,4 +298,6 @@ class Mpi(Values):
         self._until(lambda: time.perf_counter() > until or all(done() for done, _ in self._open.values()))  # fmt: skip
 
     def close(self):
-        """Communicators are freed by MPI at the end."""
+        """Communicators are freed by MPI at the end. What a failed job has begun, or nobody has come for, stays with its arrays: MPI still reads and writes them."""
+        if self.job.watch.failed is not None or not all(done() for done, _ in self._open.values()):
+            keep(self)
