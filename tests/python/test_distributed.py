@@ -50,8 +50,7 @@ def test_collectives(jobs, ranks, argument):
     if argument.startswith("opencl") and not weft.device(argument).available:
         pytest.skip(weft.device(argument).reason)
     arguments = ("cpu", "debug") if argument == "debug" else (argument,)
-    launch = mpirun if ranks == 1 else functools.partial(jobs, "mpirun")
-    status, text = launch(ranks, PROGRAMS / "collectives.py", *arguments)
+    status, text = jobs("mpirun", ranks, PROGRAMS / "collectives.py", *arguments)
     assert status == 0, text
     assert text.count("ok") == ranks, text
 
@@ -261,9 +260,10 @@ def test_torchrun_starts_again_from_the_last_checkpoint(program, jobs, tmp_path,
 
 
 @needs_mpi
-def test_versions_that_differ_are_named(program):
+def test_versions_that_differ_are_named(program, jobs):
     path = program("""
         import os
+        own = weft.__version__
         weft.__version__ += ".other" * int(os.environ["OMPI_COMM_WORLD_RANK"])
         try:
             dist.init()
@@ -271,9 +271,10 @@ def test_versions_that_differ_are_named(program):
             assert problem.code == "distributed.versions", problem
             assert "the ranks of the job run 2 versions of weft" in problem.message
             print("told")
+        weft.__version__ = own
     """)
-    status, text = mpirun(2, path)
-    assert text.count("told") == 2, text
+    status, text = jobs("mpirun", 2, path)
+    assert status == 0 and text.count("told") == 2, text
 
 
 @needs_mpi
@@ -361,7 +362,7 @@ def test_ranks_out_of_step(program, jobs):
 
 
 @needs_mpi
-def test_interrupts_pass_through_a_collective(program, tmp_path):
+def test_interrupts_pass_through_a_collective(program, jobs, tmp_path):
     told = str(tmp_path / "told")
     path = program(f"""
         import os, signal, threading, time
@@ -378,8 +379,8 @@ def test_interrupts_pass_through_a_collective(program, tmp_path):
         else:
             dist.all_reduce(weft.ones((4,)))  # the other's call goes on
     """)
-    status, text = mpirun(2, path)
-    assert "interrupted" in text, text
+    status, text = jobs("mpirun", 2, path)
+    assert status == 0 and "interrupted" in text, text
 
 
 @pytest.fixture
@@ -593,13 +594,16 @@ def test_a_job_that_cannot_be_joined(monkeypatch):
 
 
 class _Works:
-    """A stand-in for a message that fails."""
+    """A stand-in for a collective that fails, after it was looked for once."""
+
+    looked = 0
 
     def is_completed(self):
-        return True
+        return self.looked > 1
 
-    def wait(self):
-        raise RuntimeError("Connection closed by peer")
+    def wait(self, timeout=None):
+        self.looked += 1
+        raise RuntimeError("Connection closed by peer" if self.looked > 1 else "timed out")
 
 
 def test_faults_of_the_libraries_become_errors(monkeypatch):
@@ -607,11 +611,14 @@ def test_faults_of_the_libraries_become_errors(monkeypatch):
     from weft.distributed import failure, gloo, mpi, nccl
 
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    job = types.SimpleNamespace(check_present=lambda ranks: None)
+    job = types.SimpleNamespace(
+        check=lambda: None, check_present=lambda ranks, waited=None: None, looked=0.0
+    )
     own = types.SimpleNamespace(rank=1, ranks=[0, 1], job=job, _open=[])
     own._failed = functools.partial(gloo.Gloo._failed, own)
     with refused("distributed.gloo", "Gloo reports on rank 1: Connection closed by peer"):
-        gloo.Gloo._finish(own, [_Works()])()
+        gloo.Gloo._finish(own, gloo._Collective(_Works()))()
+    assert not gloo._Collective(_Works()).ends(0.1)
     problem = types.SimpleNamespace(Get_error_string=lambda: "MPI_ERR_TRUNCATE")
     with refused("distributed.mpi", "MPI reports on rank 1: MPI_ERR_TRUNCATE"):
         raise mpi.Mpi._failed(own, problem)
@@ -690,7 +697,7 @@ def test_the_plan_follows_its_model(capsys, tmp_path):
     rows = plan.plan(plan.Job(200_000_000, 1e-3), machine=machine)
     assert [n for n, _, _ in rows] == [1, 2, 8, 64, 512] and rows[0][2] == 1
     assert all(a[2] > b[2] for a, b in zip(rows, rows[1:]))
-    plan.main(["--parameters", "1000000", "--step", "0.01", "--picture", str(tmp_path / "p.svg")])
+    plan.main(["--parameters", "1e6", "--step", "0.01", "--picture", str(tmp_path / "p.svg")])
     assert "512 cards" in capsys.readouterr().out
     assert (tmp_path / "p.svg").read_text().startswith("<svg")
 
@@ -707,13 +714,12 @@ def test_the_plan_agrees_with_the_record_of_two_cards():
 @needs_mpi
 def test_examples(jobs, tmp_path):
     folder = pathlib.Path(__file__).resolve().parents[2] / "examples" / "distributed"
-    two = functools.partial(jobs, "mpirun")
-    status, text = two(2, folder / "data_parallel.py", 6)
+    status, text = jobs("mpirun", 2, folder / "data_parallel.py", 6)
     assert status == 0 and "on 2 x" in text, text
-    status, text = two(2, folder / "tensor_parallel.py")
+    status, text = jobs("mpirun", 2, folder / "tensor_parallel.py")
     assert status == 0 and "4 heads each" in text, text
-    for launch, ranks, steps in ((two, 2, "0 to 3"), (mpirun, 1, "3 to 6")):
-        status, text = launch(ranks, folder / "sharded.py", tmp_path, 3)
+    for ranks, steps in ((2, "0 to 3"), (1, "3 to 6")):
+        status, text = jobs("mpirun", ranks, folder / "sharded.py", tmp_path, 3)
         assert status == 0 and f"steps {steps}" in text, text
 
 

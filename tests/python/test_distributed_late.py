@@ -4,7 +4,7 @@
 import collections
 
 import weft
-from weft.distributed.late import Late, first_difference
+from weft.distributed.late import Late, Record, first_difference
 
 
 class Board:
@@ -130,8 +130,9 @@ def test_groups_of_the_same_ranks_have_numbers_of_their_own():
 
 def test_only_calls_that_both_keep_are_compared():
     told = {0: [[5, "a"], [6, "b"]], 1: [[n, "x"] for n in range(1, 5)] + [[5, "a"]]}
-    assert first_difference([0, 1], told) is None
-    assert "call 6" in first_difference([0, 1], {**told, 1: [[6, "c"]]})
+    record = Record("0-1#0", [0, 1], lambda: True)
+    assert first_difference(record, told) is None
+    assert "call 6" in first_difference(record, {**told, 1: [[6, "c"]]})
 
 
 def test_a_call_that_is_made_while_others_are_told_keeps_its_number():

@@ -277,6 +277,71 @@ def test_checkpoints_hold_buffers(program, jobs, tmp_path):  # noqa: F811
 
 
 @needs_mpi
+def test_checkpoints_load_in_any_stage_and_layout(program, jobs, tmp_path):  # noqa: F811
+    """What is kept whole, shared out or frozen may be another after loading: a checkpoint knows parameters by their names and shapes."""
+    path = program(f"""
+        from weft import nn, optim
+        import numpy as np, sys
+        dist.init()
+        r, n, folder = dist.rank(), dist.size(), {str(tmp_path)!r}
+        class Net(nn.Module):
+            def __init__(self, wide=9):
+                super().__init__()
+                self.first, self.second, self.last = nn.Linear(5, wide), nn.Linear(wide, 5), nn.Linear(5, 1, bias=False)
+            def forward(self, x):
+                return self.last(self.second(weft.tanh(self.first(x))))
+        def trained(model, steps, optimizer=None):
+            optimizer = optimizer or optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.05)
+            for k in steps:
+                x = np.random.default_rng(k).standard_normal((6, 5)).astype("float32")
+                (model(weft.Tensor(x, requires_grad=False)) ** 2).mean().backward()
+                optimizer.step(), optimizer.zero_grad()
+            return optimizer
+        def made(stage, resident, frozen=False, wide=9):
+            weft.random.seed(5)
+            net = Net(wide)
+            net.first.bias.requires_grad = not frozen
+            return net if stage == 0 else dist.ShardedParallel(net, stage=stage, resident_bytes=resident)
+        def numbers(model):
+            return {{k: v.numpy() for k, v in model.state_dict().items()}}
+        kinds = [(1, 0), (2, 100), (3, 0), (3, 100), (3, 1 << 20)]
+        if sys.argv[1] == "save":
+            for stage, resident in kinds:
+                model = made(stage, resident)
+                model.save(f"{{folder}}/{{stage}}-{{resident}}", trained(model, range(3)), stage)
+        else:
+            whole = made(0, 0)
+            trained(whole, range(5))
+            want = numbers(whole)
+            for stage, resident in kinds:
+                for of, (other, kept) in enumerate(kinds):
+                    model = made(stage, resident)
+                    optimizer = optim.Adam(model.parameters(), lr=0.05)
+                    assert model.load(f"{{folder}}/{{other}}-{{kept}}", optimizer) == other
+                    trained(model, range(3, 5), optimizer)
+                    for name, x in numbers(model).items():
+                        np.testing.assert_allclose(x, want[name], atol=2e-5, err_msg=f"{{stage, resident, other, kept, name}}")
+                model = made(stage, resident, frozen=True)
+                optimizer = optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.05)
+                model.load(f"{{folder}}/3-100", optimizer)
+                before = numbers(model)
+                trained(model, range(3, 5), optimizer)
+                after = numbers(model)
+                same = {{name for name in after if np.array_equal(before[name], after[name])}}
+                assert same == {{"first.bias"}}, same
+                try:
+                    made(stage, resident, wide=3).load(f"{{folder}}/3-0")
+                    raise AssertionError("loaded")
+                except weft.ShapeError as problem:
+                    assert problem.code == "distributed.checkpoint.shape", problem
+                    assert "parameters.first.weight has shape (5, 3), the checkpoint has (5, 9)" in problem.message, problem
+        print("ok", r)
+    """)
+    for ranks, what in ((3, "save"), (2, "load")):
+        passes(jobs, ranks, path, what)
+
+
+@needs_mpi
 def test_ranks_scale_and_add_up_together(program, jobs):  # noqa: F811
     """An infinity in one rank's piece holds all ranks back; no_sync inside no_sync ends with the outer one."""
     path = model_program(

@@ -43,7 +43,7 @@ class Calls:
 
     def __init__(self, mpi, communicator, ranks, watch):
         self._mpi, self._communicator, self._ranks, self._watch = mpi, communicator, ranks, watch
-        self._known = {}
+        self._known, self._asked = {}, []
 
     def enter(self, name, detail, dtype, shape):
         """Begins a call. Returns it."""
@@ -69,6 +69,7 @@ class Calls:
         rooms = [bytearray(_BYTES) for _ in others]
         waiting = [comm.Irecv([b, _BYTES, byte], r, _TAG) for b, r in zip(rooms, others)]
         waiting += [comm.Isend([data, _BYTES, byte], r, _TAG) for r in others]
+        self._asked.append((rooms, data, waiting))  # others may answer later
         begun = time.perf_counter()
         while not all([request.Test() for request in waiting]):
             if time.perf_counter() - begun > _PATIENCE:

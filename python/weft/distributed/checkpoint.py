@@ -208,6 +208,15 @@ def load_index(path: str | os.PathLike[str]) -> Any:
         raise _refuse(path, f"index.json: {problem!r}") from None
 
 
+def other_shape(name, shape, saved):
+    return error(
+        weft.ShapeError,
+        "distributed.checkpoint.shape",
+        f"{name} has shape {tuple(shape)}, the checkpoint has {tuple(saved)}",
+        help="build the model with the extents that it had when it was saved",
+    )
+
+
 def load_sharded(path: str | os.PathLike[str], like: Any = None) -> Any:
     """(arrays by name on the host, metadata) of a checkpoint that any number of ranks has written.
 
@@ -224,12 +233,7 @@ def load_sharded(path: str | os.PathLike[str], like: Any = None) -> Any:
         shape = row["shape"]
         if isinstance(wanted, Piece):
             if tuple(wanted.shape) != shape:
-                raise error(
-                    weft.ShapeError,
-                    "distributed.checkpoint.shape",
-                    f"{name} has shape {tuple(wanted.shape)}, the checkpoint has {shape}",
-                    help="build the model with the extents that it had when it was saved",
-                )
+                raise other_shape(name, wanted.shape, shape)
             starts, extents = wanted.starts, tuple(wanted.array.shape)
         else:
             starts, extents = (0,) * len(shape), shape

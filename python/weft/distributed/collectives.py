@@ -144,17 +144,10 @@ _OF_TRUTH = {"sum": "max", "prod": "min"}
 
 
 def _reduced(moved, out, op, group, start, overlap):
-    """Starts a reduction of `moved` into `out`. A transport that forms no means gives sums, which are divided before the type is narrowed."""
-    divided = op == "mean" and not moved.transport.means
+    """Starts a reduction of `moved` into `out`."""
     if moved.dtype == weft.bool:
         op = _OF_TRUTH.get(op, op)
-    done = start(moved.sent, out, "sum" if divided else op, overlap)
-
-    def finish():
-        done()
-        return moved.back(out / group.size if divided else out)
-
-    return Work(finish)
+    return _moved_by(moved, out, start(moved.sent, out, op, overlap))
 
 
 def _moved_by(moved, out, done):

@@ -38,6 +38,11 @@ class Failure:
     text: str
     code: str = "distributed.peer"
 
+    @staticmethod
+    def of_store(problem):
+        """The store's host is gone, and the job with it."""
+        return Failure(f"its store does not answer ({str(problem)[:200]})", "distributed.launcher")
+
     def error(self):
         if self.code == "distributed.launcher":
             return error(
@@ -73,6 +78,7 @@ class _Failed(weft.DeviceError):
         made = self.failure.error()
         super().__init__(str(made))
         self.__dict__.update(made.__dict__)
+        self.__suppress_context__ = True  # of whatever the thread was at
 
 
 _Failed.__name__ = _Failed.__qualname__ = "DeviceError"  # what users and logs see
@@ -370,8 +376,16 @@ class StoreBoard:
             if self.store.add(f"{self._root}/failed/set", 0) == 0:
                 return None
             return Failure(*json.loads(self.store.get(f"{self._root}/failed")))
-        except RuntimeError as problem:  # the store's host is gone, and the job with it
-            return Failure(f"its store does not answer ({str(problem)[:200]})", "distributed.launcher")  # fmt: skip
+        except RuntimeError as problem:
+            return Failure.of_store(problem)
+
+    def name(self, name):
+        """A key of the store that belongs to this job alone."""
+        return f"{self._root}/{name}"
+
+    def add(self, name, number):
+        """The sum under a name after `number` is added. Raises RuntimeError where the store is gone."""
+        return self.store.add(self.name(name), number)
 
     def absent(self, size):
         """Ranks that have not come to init(); None where the store does not say."""
@@ -424,11 +438,13 @@ class MpiBoard:
     def __init__(self, communicator):
         self.communicator, self._gone = communicator.Dup(), {}
         self._said, self._asked = {}, False
+        self._sent = []  # with what they send, which a long message is read from later
 
     def _tell(self, what, tag):
+        self._sent = [request for request in self._sent if not request.Test()]
         for rank in range(self.communicator.size):
             if rank != self.communicator.rank:
-                self.communicator.isend(what, rank, tag)
+                self._sent.append(self.communicator.isend(what, rank, tag))
 
     def post(self, failure):
         self._tell((failure.text, failure.code), self.FAILED)

@@ -158,6 +158,8 @@ class Job:
                 from .start import leave
 
                 leave()
+                for transport in self.transports:
+                    transport.close()
         for group in self.groups:
             group.close()
 

@@ -28,6 +28,11 @@ def memory_of(array):
     return memory
 
 
+def keep(thing):
+    """Until the process ends."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
 def step(begun):
     """Sleeps a little longer the longer one has waited: short collectives are not slowed down."""
     waited = time.perf_counter() - begun
@@ -54,13 +59,20 @@ def _bytes_array(data):
 class Values:
     """Small Python values between ranks, as arrays: the libraries' own functions for objects wait where nothing can end them."""
 
+    def mean(self, done, total, op):
+        """The end of a combination: of a sum that done() has put into `total` the mean, where that is asked for."""
+        if op != "mean":
+            return done
+
+        def wait():
+            done()
+            into = total
+            into /= self.size
+
+        return wait
+
     def look(self, begun):
         look_around(self.job, self.ranks, begun)
-
-    def barrier(self):
-        """Returns when every rank has come here."""
-        one = weft.zeros((1,), dtype=weft.float32)
-        self.all_reduce(one, weft.empty((1,), dtype=weft.float32), "sum")()
 
     def gather_values(self, value):
         """Small Python values of all ranks, in order."""

@@ -12,7 +12,7 @@ import weft
 from .._errors import error
 from .calls import Calls
 from .failure import LAST_WORDS, Failure
-from .host import REDUCED_AS, Values, look_around, memory_of, step
+from .host import REDUCED_AS, Values, keep, look_around, memory_of, step
 from .pieces import LEAST_BYTES, Combination
 
 # Open MPI 4.1 adds these with saturation, where sums wrap around elsewhere.
@@ -63,7 +63,7 @@ class _Receive:
 class Mpi(Values):
     """A communicator of mpi4py. Every rank of it makes one."""
 
-    name, means = "mpi", True
+    name = "mpi"
 
     def __init__(self, communicator, ranks, job):
         from mpi4py import MPI
@@ -212,7 +212,7 @@ class Mpi(Values):
             return self._combination("all_reduce", [send], [recv], op)
         whole, into, how = self._typed(send), self._typed(recv), self._ops[op]
         start = lambda: self.comm.Iallreduce(whole, into, how)  # noqa: E731
-        return self._mean(self._own("all_reduce", op, send, recv, start), recv, op)
+        return self.mean(self._own("all_reduce", op, send, recv, start), recv, op)
 
     def all_reduce_several(self, send, recv, op):
         """Each of `send` into the array of `recv` in its place."""
@@ -239,23 +239,12 @@ class Mpi(Values):
 
         return self._collective(name, op, str(send[0].dtype), shapes, start, combination)
 
-    def _mean(self, done, recv, op):
-        if op != "mean":
-            return done
-
-        def wait():
-            done()
-            into = recv
-            into /= self.size
-
-        return wait
-
     def reduce_scatter(self, send, recv, op, overlap=False):
         if self._by_messages(send):
             return self._combination("reduce_scatter", [send], [recv], op)
         whole, into, counts = self._typed(send), self._typed(recv), [recv.size] * self.size
         start = lambda: self.comm.Ireduce_scatter(whole, into, counts, self._ops[op])  # noqa: E731
-        return self._mean(self._own("reduce_scatter", op, send, recv, start), recv, op)
+        return self.mean(self._own("reduce_scatter", op, send, recv, start), recv, op)
 
     def all_gather(self, send, recv, overlap=False):
         own, whole = self._raw(send), self._raw(send, recv)
@@ -309,4 +298,6 @@ class Mpi(Values):
         self._until(lambda: time.perf_counter() > until or all(done() for done, _ in self._open.values()))  # fmt: skip
 
     def close(self):
-        """Communicators are freed by MPI at the end."""
+        """Communicators are freed by MPI at the end. What a failed job has begun, or nobody has come for, stays with its arrays: MPI still reads and writes them."""
+        if self.job.watch.failed is not None or not all(done() for done, _ in self._open.values()):
+            keep(self)

@@ -143,7 +143,7 @@ class _Issued:
 class Nccl:
     """One communicator. `exchange(bytes or None) -> bytes` hands rank 0's identifier to all."""
 
-    name, means = "nccl", True
+    name = "nccl"
 
     def __init__(self, rank, size, device, exchange):
         self.rank, self.size = rank, size

@@ -42,7 +42,7 @@ class Machine:
 class Job:
     """A training step on one card: seconds without communication, parameters and bytes of each."""
 
-    parameters: int
+    parameters: float
     step: float
     bytes: int = 4
     bucket: int = 25 << 20
@@ -144,7 +144,7 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(
         prog="python -m weft.distributed.plan", description="A scaling plan"
     )
-    parser.add_argument("--parameters", type=int)
+    parser.add_argument("--parameters", type=float)
     parser.add_argument("--step", type=float, help="seconds of a step on one card")
     parser.add_argument("--stage", type=int, default=0, choices=(0, 1, 2, 3))
     parser.add_argument("--cards", type=int, default=8, help="cards in one host")

@@ -22,7 +22,7 @@ from .. import _traced
 from .._errors import error
 from ..autograd import Function
 from ..nn.module import InOrder
-from .checkpoint import Piece, load_index, load_sharded, save_sharded
+from .checkpoint import Piece, load_index, load_sharded, other_shape, save_sharded
 from .collectives import all_gather, all_reduce, broadcast, reduce_scatter
 from .data_parallel import Unsynchronised, begin_pass, model_of, under_way
 from .group import resolve
@@ -434,22 +434,29 @@ class ShardedParallel(nn.Module):
                 unit.release()
         return names
 
+    def _parts(self, unit):
+        """(name, number of elements, first of them here, where they are in this rank's piece) of each parameter of a unit."""
+        at, begin = self._group.rank * unit.piece, 0
+        for p in unit.params:
+            low = min(max(at, begin), begin + p.size)
+            high = max(low, min(at + unit.piece, begin + p.size))
+            here = slice(low - at, high - at) if high > low else slice(0, 0)
+            yield self._names[id(p)][0], p.size, low - begin, here
+            begin += p.size
+
     def sharded_state(self, optimizer: Any = None) -> Any:
         """This rank's pieces by name, for save_sharded and load_sharded: of parameters, and of the rows of an optimizer over them."""
         out = {}
         for unit in self._units.value:
             i = self._index(unit, optimizer)
-            at = self._group.rank * unit.piece
-            length = max(0, min(unit.piece, unit.size - at))
-
-            def piece(array, at=at, length=length, unit=unit):
-                return Piece(array[:length], (unit.size,), (min(at, unit.size),))
-
-            out[f"parameters.{unit.name}"] = piece(unit.shard.data)
+            rows = {"parameters": unit.shard.data}
             for row in getattr(optimizer, "_rows", ()):
                 held = getattr(optimizer, row).get(i)
                 if held is not None:
-                    out[f"optimizer{row}.{unit.name}"] = piece(held)
+                    rows[f"optimizer{row}"] = held
+            for name, size, start, here in self._parts(unit):
+                for kind, held in rows.items():
+                    out[f"{kind}.{name}"] = Piece(held[here], (size,), (start,))
         return out
 
     def save(
@@ -460,12 +467,12 @@ class ShardedParallel(nn.Module):
         Raises IOError `distributed.checkpoint.save`, as save_sharded.
         """
         numbers = {name: {} for name in _numbers_of(optimizer)}
-        for i, unit in enumerate(u for u in self._units.value if u.trained):
+        for unit in (u for u in self._units.value if u.trained):
             for name, held in numbers.items():
                 n = getattr(optimizer, name).get(self._index(unit, optimizer))
                 if n is not None:
-                    held[str(i)] = n
-        kept = {"steps": numbers.pop("_steps", {}), "metadata": metadata}
+                    held |= {part: n for part, *_ in self._parts(unit)}
+        kept = {"steps": numbers.pop("_steps", {}), "metadata": metadata, "shapes": self._shapes()}
         if numbers:
             kept["numbers"] = numbers
         state = self.sharded_state(optimizer)
@@ -475,17 +482,21 @@ class ShardedParallel(nn.Module):
         save_sharded(path, state, kept, self._group)
 
     def load(self, path: str | os.PathLike[str], optimizer: Any = None) -> Any:
-        """Takes what save() wrote, on any number of ranks, and returns its metadata. The optimizer may be new.
+        """Takes what save() wrote, on any number of ranks and in any stage, and returns its metadata. The optimizer may be new.
 
         Raises IOError `distributed.checkpoint.load`, ShapeError `distributed.checkpoint.shape` for another model's.
         """
         arrays, kept = load_index(path)
+        for name, shape in self._shapes().items():
+            saved = kept.get("shapes", {}).get(name, shape)
+            if saved != shape:
+                raise other_shape(f"parameters.{name}", shape, saved)
         like = self.sharded_state()
-        for unit in self._units.value:
+        for name, piece in list(like.items()):
             for row in getattr(optimizer, "_rows", ()):
-                name = f"optimizer{row}.{unit.name}"
-                if name in arrays:
-                    like[name] = like[f"parameters.{unit.name}"]
+                of = f"optimizer{row}{name.removeprefix('parameters')}"
+                if of in arrays:
+                    like[of] = piece
         buffers = {f"buffers.{name}": b for name, b in self.module._saved_buffers().items()}
         for name, b in buffers.items():
             if name in arrays:  # earlier checkpoints have none
@@ -495,15 +506,15 @@ class ShardedParallel(nn.Module):
         for name in buffers.keys() & state.keys():
             buffers[name][...] = state[name].to(buffers[name].device)
         if optimizer is not None:
-            trained = [u for u in self._units.value if u.trained]
             numbers = {"_steps": kept["steps"], **kept.get("numbers", {})}
             for name in _numbers_of(optimizer):
                 held = getattr(optimizer, name)
                 held.clear()
-                for i, n in numbers.get(name, {}).items():
-                    here = self._index(trained[int(i)], optimizer)
-                    if here is not None:
-                        held[here] = n
+                for unit in (u for u in self._units.value if u.trained):
+                    i, of = self._index(unit, optimizer), numbers.get(name, {})
+                    counts = [of[part] for part, *_ in self._parts(unit) if part in of]
+                    if i is not None and counts:
+                        held[i] = counts[0]
         return kept["metadata"]
 
     def load_sharded_state(self, state: Any, optimizer: Any = None, steps: Any = None) -> Any:
@@ -511,27 +522,34 @@ class ShardedParallel(nn.Module):
         for unit in self._units.value:
             i = self._index(unit, optimizer)
 
-            def whole_piece(array, unit=unit):
-                rest = unit.piece - array.size
-                row = array.to(unit.shard.device)
-                return (
-                    weft.concat([row, weft.zeros((rest,), dtype=row.dtype, device=row.device)])
-                    if rest
-                    else row
-                )
-
             unit.release()
-            unit.shard.data = whole_piece(state[f"parameters.{unit.name}"])
+            unit.shard.data = self._whole_piece(unit, "parameters", state)
             if unit.stage < 3:
                 unit.gather()
             for row in getattr(optimizer, "_rows", ()):
-                held = state.get(f"optimizer{row}.{unit.name}")
+                held = self._whole_piece(unit, f"optimizer{row}", state)
                 if i is not None:
                     getattr(optimizer, row).pop(i, None)
-                if held is not None and i is not None:
-                    getattr(optimizer, row)[i] = whole_piece(held)
+                    if held is not None:
+                        getattr(optimizer, row)[i] = held
             if i is not None and steps is not None and unit.trained:
                 optimizer._steps[i] = int(steps)
+
+    def _whole_piece(self, unit, kind, state):
+        """This rank's piece of a unit's row, None where the state has none: zeros stand for parameters that it lacks, and behind the end."""
+        parts = [(state.get(f"{kind}.{name}"), here) for name, _, _, here in self._parts(unit)]
+        found = [array for array, _ in parts if array is not None]
+        if not found:
+            return None
+        row = weft.zeros((unit.piece,), dtype=found[0].dtype, device=unit.shard.device)
+        for array, here in parts:
+            if array is not None and array.size:
+                row[here] = array.to(unit.shard.device)
+        return row
+
+    def _shapes(self):
+        """The shape of each parameter of the whole model."""
+        return {self._names[id(p)][0]: list(p.shape) for u in self._units.value for p in u.params}
 
     def _index(self, unit, optimizer):
         """The number of a unit's piece among the optimizer's parameters, whose groups may have another order than parameters(); None where it has it not."""

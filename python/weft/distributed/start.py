@@ -27,8 +27,7 @@ from .launcher import process_ended
 
 _OWN_WORDS = 2.0  # seconds in which a library whose time is over says why
 _FORK_ENDS = 5  # seconds in which a fork ends where a library would wait for ever
-_NO_END = datetime.timedelta(days=1000)
-_made_group = None  # torch's group of all ranks, where weft has made it
+_stores = None  # the connections to torchrun's store, kept by a process that leaves its job and joins again
 _begun_in = None  # the process in which init() has found or begun MPI
 _JOINED = "WEFT_DISTRIBUTED_RANK"  # the rank's process and its launcher's job, for processes that it starts
 
@@ -158,57 +157,34 @@ def _torchrun(job, launch, timeout):
         # A connection of its own: the other one is taken while somebody waits for an answer on it.
         return found, td.TCPStore(host, int(port), is_master=False, timeout=limit)
 
-    def group():
-        # torchrun may keep its store when it starts the ranks again: they would call at the addresses of those before them.
-        own = td.PrefixStore(f"weft/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", found)
-        td.init_process_group("gloo", store=own, rank=launch.rank, world_size=launch.size, timeout=limit)  # fmt: skip
-
     def look():
         if time.perf_counter() - begun > timeout + _OWN_WORDS:
             reason = _unknown(host) or job.watch.absent() or "its ranks have not met"
             raise _cannot_join(launch, f" at {host}:{port}", f"{reason} after {timeout:g} s", repair)  # fmt: skip
 
-    def beside():
-        # The program's own group may be another library's, wait for shorter, and end before the job.
-        return td.new_group(backend="gloo", timeout=_NO_END)
+    def group():
+        # Of weft's own: the program's may be another library's, wait for shorter, and end before the job.
+        return Gloo(found, "all", list(range(launch.size)), launch.rank, job)
 
-    global _made_group
+    global _stores
     try:
-        among = None  # torch's group of all ranks
         if td.is_initialized():
-            watched = td.distributed_c10d._get_default_store()
+            found = watched = td.distributed_c10d._get_default_store()
         else:
-            found, watched = job.watch.run(store, look)
+            if _stores is None:
+                _stores = job.watch.run(store, look)
+                atexit.register(
+                    _end_fork, os.getpid(), "torch.distributed", "end the fork by os._exit"
+                )
+            found, watched = _stores
         job.watch.board = StoreBoard(watched, launch.rank)
-        if not td.is_initialized():
-            job.watch.run(group, look)
-            _made_group = td.group.WORLD
-            atexit.register(_end_fork, os.getpid(), "torch.distributed", "end the fork by os._exit")
-            waits = _wait_without_end(td)
-        else:
-            waits = td.group.WORLD is _made_group and _set_timeout(td) is not None
-        if not waits:
-            among = job.watch.run(beside, look)
-        own = Gloo(among, list(range(launch.size)), launch.rank, job)
+        own = job.watch.run(group, look)
         return own, job.watch.run(lambda: own.gather_values(_identity(job)), look)
     except (RuntimeError, ValueError, OSError) as problem:
         if isinstance(problem, weft.Error):
             raise
         reason = _unknown(host) or job.watch.absent() or str(problem)[:300]
         raise _cannot_join(launch, f" at {host}:{port}", reason, repair) from None
-
-
-def _set_timeout(td):
-    """What changes the time of a group, or None: PyTorch 1 has nothing for this."""
-    return getattr(td, "set_timeout", None) or getattr(td.distributed_c10d, "_set_pg_timeout", None)
-
-
-def _wait_without_end(td):
-    """Collectives may wait longer than init(): the watch ends those that wait for ranks that are gone. Whether PyTorch can be told so."""
-    change = _set_timeout(td)
-    if change is not None:
-        change(_NO_END, td.group.WORLD)
-    return change is not None
 
 
 def _process_manager(variables):
@@ -330,7 +306,8 @@ def _mpi(job, launch, timeout):
                 help="mpi4py uses another MPI than the launcher's: MPI4PY_MPIABI=mpich or openmpi (mpi4py 4), or pip install --no-binary mpi4py mpi4py",
             )
         every = world.allgather(_identity(job))  # by mpi4py: ranks of other versions do the same
-        return Mpi(world, list(range(world.size)), job), every, MpiBoard(world)
+        own = world.Dup()  # messages that a job has left behind do not come to the next one
+        return Mpi(own, list(range(world.size)), job), every, MpiBoard(world)
 
     host, every, job.watch.board = job.watch.run(meet, look)
     return host, every
