@@ -12,8 +12,8 @@ namespace weft {
 
 namespace {
 
-/// The bin of each element, -1 for none: the place in proportion, put right by the ends of the bins,
-/// which rounding may have missed by several. Where the range is too narrow or too wide for a
+/// The bin of each element, -1 for none: the place in proportion, put right by the ends of the
+/// bins, which rounding may have missed by several. Where the range is too narrow or too wide for a
 /// proportion, the ends are searched.
 template <typename T>
 void bins_of(const T* x, std::int64_t n, const T* edges, std::int64_t bins, std::int64_t* out) {
@@ -25,12 +25,14 @@ void bins_of(const T* x, std::int64_t n, const T* edges, std::int64_t bins, std:
     const T v = x[i];
     const bool inside = v >= low && v <= high;
     if (!inside || searched) {
-      out[i] = inside ? std::min(std::upper_bound(edges, edges + bins + 1, v) - edges, bins) - 1 : -1;
+      out[i] =
+          inside ? std::min(std::upper_bound(edges, edges + bins + 1, v) - edges, bins) - 1 : -1;
       continue;
     }
     const T place = (v - low) * scale;
-    std::int64_t at =
-        place < static_cast<T>(bins) ? std::min(static_cast<std::int64_t>(place), bins - 1) : bins - 1;
+    std::int64_t at = place < static_cast<T>(bins)
+                          ? std::min(static_cast<std::int64_t>(place), bins - 1)
+                          : bins - 1;
     while (v < edges[at]) --at;
     while (at < bins - 1 && v >= edges[at + 1]) ++at;
     out[i] = at;
