@@ -147,8 +147,19 @@ def same(found, wanted, what, loose=0.0):
         np.testing.assert_array_equal(got, wanted, err_msg=str(what))
 
 
-IN_NUMPY = {"acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atanh": "arctanh", "atan2": "arctan2",
-            "bitwise_invert": "bitwise_not", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "pow": "power"}
+IN_NUMPY = {
+    "acos": "arccos",
+    "acosh": "arccosh",
+    "asin": "arcsin",
+    "asinh": "arcsinh",
+    "atan": "arctan",
+    "atanh": "arctanh",
+    "atan2": "arctan2",
+    "bitwise_invert": "bitwise_not",
+    "bitwise_left_shift": "left_shift",
+    "bitwise_right_shift": "right_shift",
+    "pow": "power",
+}
 
 
 def broadcast(d):

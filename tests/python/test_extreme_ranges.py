@@ -109,6 +109,20 @@ def test_numbers_of_shapes_axes_and_slices(call, code, words):
         assert "help: " in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("call", "code", "words"),
+    [
+        (lambda x: weft.polynomial.polyvander(x, 2**63), "polynomial.degree", "legal: 0 to 65536"),
+        (lambda x: weft.mvlgamma(x, 2**63), "array.mvlgamma.dimension", "mvlgamma of dimension 9223372036854775808"),
+        (lambda x: weft.mvlgamma(x, 0), "array.mvlgamma.dimension", "1 to 65536"),
+    ],
+)  # fmt: skip
+def test_counts_without_end(call, code, words):
+    with pytest.raises(weft.Error) as caught:
+        call(weft.ones((2, 3)))
+    assert caught.value.code == code and words in str(caught.value), str(caught.value)
+
+
 @pytest.mark.parametrize("call", [lambda x: x.reshape(Raising(), 3), lambda x: x.sum(Raising()), lambda x: x[Raising() :]])  # fmt: skip
 def test_what_an_object_of_the_caller_raises_stays(call):
     with pytest.raises(Mine):

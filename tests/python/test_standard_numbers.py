@@ -7,7 +7,20 @@ import math
 import numpy as np
 import pytest
 import weft
-from standard_draws import ALL, COMPLEX, DEVICES, FLOAT, INT, IN_NUMPY, NUMERIC, REAL, broadcast, run, same, table
+from standard_draws import (
+    ALL,
+    COMPLEX,
+    DEVICES,
+    FLOAT,
+    INT,
+    IN_NUMPY,
+    NUMERIC,
+    REAL,
+    broadcast,
+    run,
+    same,
+    table,
+)
 
 CASES, case = table()
 
