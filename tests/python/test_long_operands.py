@@ -38,7 +38,9 @@ def test_variances_of_several_parts(shape, axis, dtype, rng):
 def test_running_extremes_at_the_ends_of_a_type(name, dtype, rng):
     ends = np.iinfo(dtype)
     for n in (1, 5, 200, 1000):
-        x = rng.choice(np.array([ends.min, ends.max, ends.max // 2 + 1, ends.max // 2, 1], dtype), n)
+        x = rng.choice(
+            np.array([ends.min, ends.max, ends.max // 2 + 1, ends.max // 2, 1], dtype), n
+        )
         found = getattr(weft, name)(weft.Tensor(weft.asarray(x)), 0)
         wanted = (np.maximum if name == "cummax" else np.minimum).accumulate(x)
         np.testing.assert_array_equal(found[0].numpy(), wanted)
