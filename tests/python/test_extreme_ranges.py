@@ -150,3 +150,10 @@ def test_sequences_without_end(name):
         for arguments in ((given,), (given, given)):
             with pytest.raises(weft.Error):
                 getattr(weft, name)(*arguments)
+
+
+def test_memory_of_python_s_objects():
+    for call in (weft.asarray, lambda x: weft.nn.Embedding(4, 3)(x)):
+        with pytest.raises(weft.DTypeError, match="elements of type object") as caught:
+            call(np.zeros(3, object).data)
+        assert caught.value.code == "array.asarray.type"
