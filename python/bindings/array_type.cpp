@@ -402,14 +402,8 @@ PyObject* reshape(PyObject* self, PyObject* const* args, Py_ssize_t count) noexc
     if (count == 1 && !PyLong_CheckExact(args[0]))
       return wrap(unwrap(self).reshape(dims_of(args[0], "shape")));
     Dims shape(static_cast<int>(count));
-    for (Py_ssize_t i = 0; i < count; ++i) {
-      if (PyLong_CheckExact(args[i])) {
-        shape[static_cast<int>(i)] = PyLong_AsLongLong(args[i]);
-        if (shape[static_cast<int>(i)] == -1 && PyErr_Occurred()) return nullptr;
-      } else {
-        shape[static_cast<int>(i)] = dims_of(args[i], "shape")[0];
-      }
-    }
+    for (Py_ssize_t i = 0; i < count; ++i)
+      shape[static_cast<int>(i)] = extent_of(args[i], args[i], "shape");
     return wrap(unwrap(self).reshape(std::move(shape)));
   });
 }

@@ -52,6 +52,8 @@ bool to_operand(PyObject* o, const NDArray* other, NDArray& holder, Arg& out);
 bool is_list_of_numbers(PyObject* o);
 NDArray list_beside(PyObject* o, const NDArray& other);
 Dims dims_of(nb::handle o, const char* what);
+/// One of them; `asked` is what the refusal shows.
+std::int64_t extent_of(nb::handle item, nb::handle asked, const char* what);
 /// The same for axes, which are small numbers. Throws Error(index, "array.axis.range").
 Dims axis_numbers(nb::handle o, const char* what);
 NDArray array_from_buffer(PyObject* o, Copy copy, bool& ok);

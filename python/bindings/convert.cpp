@@ -50,6 +50,7 @@ Scalar scalar_of(PyObject* o) {
 }
 
 namespace {
+constexpr int kMostNumbers = 1 << 16;  // in place of a shape or of axes
 Error no_dims(nb::handle o, const char* what) {
   return Error(ErrorKind::dtype, "array.dims.type",
                cat(what, " must be an integer or a tuple of them, got ",
@@ -57,29 +58,38 @@ Error no_dims(nb::handle o, const char* what) {
 }
 }  // namespace
 
-Dims dims_of(nb::handle o, const char* what) {
-  if (PyLong_Check(o.ptr())) return Dims{nb::cast<std::int64_t>(o)};
-  if (!PySequence_Check(o.ptr()) || PyUnicode_Check(o.ptr())) {
-    if (PyIndex_Check(o.ptr())) {
-      nb::object index = nb::steal(PyNumber_Index(o.ptr()));
-      if (!index.is_valid()) throw nb::python_error();
-      return Dims{nb::cast<std::int64_t>(index)};
-    }
-    throw no_dims(o, what);
+std::int64_t extent_of(nb::handle item, nb::handle asked, const char* what) {
+  if (!PyIndex_Check(item.ptr())) throw no_dims(asked, what);
+  nb::object index = nb::steal(PyNumber_Index(item.ptr()));
+  if (!index.is_valid()) {
+    // An array of several elements has an index only by its type; what else is raised is the
+    // caller's.
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+    PyErr_Clear();
+    throw no_dims(asked, what);
   }
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow) {
+    throw Error(
+        ErrorKind::value, "array.size.overflow",
+        cat(what, " has the extent ", nb::cast<std::string>(nb::str(index)), ", beyond 64 bits"));
+  }
+  return value;
+}
+
+Dims dims_of(nb::handle o, const char* what) {
+  bool one = PyLong_Check(o.ptr()) || !PySequence_Check(o.ptr()) || PyUnicode_Check(o.ptr());
+  if (!one && PyIndex_Check(o.ptr()) && PySequence_Size(o.ptr()) < 0) {  // an array of one number
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+    PyErr_Clear();
+    one = true;
+  }
+  if (one) return Dims{extent_of(o, o, what)};
   Dims out;
   for (nb::handle item : o) {
-    if (!PyIndex_Check(item.ptr())) throw no_dims(o, what);
-    nb::object index = nb::steal(PyNumber_Index(item.ptr()));
-    if (!index.is_valid()) throw nb::python_error();
-    int overflow = 0;
-    long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
-    if (overflow) {
-      throw Error(
-          ErrorKind::value, "array.size.overflow",
-          cat(what, " has the extent ", nb::cast<std::string>(nb::str(index)), ", beyond 64 bits"));
-    }
-    out.push_back(value);
+    if (out.size() == kMostNumbers) throw no_dims(o, what);  // range(10 ** 12) has no end in sight
+    out.push_back(extent_of(item, o, what));
   }
   return out;
 }

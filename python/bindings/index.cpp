@@ -25,7 +25,16 @@ bool is_index_array(PyObject* o) {
 
 NDArray slice_axis(const NDArray& a, int axis, PyObject* o) {
   Py_ssize_t start, stop, step;
-  if (PySlice_Unpack(o, &start, &stop, &step) < 0) throw nb::python_error();
+  if (PySlice_Unpack(o, &start, &stop, &step) < 0) {
+    const bool type = PyErr_ExceptionMatches(PyExc_TypeError);
+    if (!type && !PyErr_ExceptionMatches(PyExc_ValueError)) throw nb::python_error();
+    PyErr_Clear();
+    const std::string got = nb::cast<std::string>(nb::repr(nb::handle(o))).substr(0, 200);
+    if (type)
+      throw Error(ErrorKind::dtype, "array.index.slice", cat("an index has the ends ", got))
+          .note("legal: integers or None");
+    throw Error(ErrorKind::value, "array.index.step", cat("an index has the step 0: ", got));
+  }
   Py_ssize_t count =
       PySlice_AdjustIndices(static_cast<Py_ssize_t>(a.shape()[axis]), &start, &stop, step);
   return a.slice(axis, start, count, step);

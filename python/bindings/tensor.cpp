@@ -131,25 +131,21 @@ void bind_extreme(Class& cls, const char* name) {
 }
 
 std::vector<int> ints(nb::args args) {
-  Dims dims;
-  if (args.size() == 1 && !PyLong_Check(args[0].ptr())) dims = axis_numbers(args[0], "axes");
-  else
-    for (nb::handle a : args) dims.push_back(nb::cast<std::int64_t>(a));
+  const bool one = args.size() == 1 && !PyLong_Check(args[0].ptr());
+  const Dims dims = axis_numbers(one ? nb::handle(args[0]) : nb::handle(args), "axes");
   return {dims.begin(), dims.end()};
 }
 
 Dims shape_args(nb::args args) {
   if (args.size() == 1 && !PyLong_Check(args[0].ptr())) return dims_of(args[0], "shape");
-  Dims dims;
-  for (nb::handle a : args) dims.push_back(nb::cast<std::int64_t>(a));
-  return dims;
+  return dims_of(args, "shape");
 }
 
 /// One number for both axes of an image, or two.
 Pair pair_of(nb::handle o, const char* what) {
   Dims dims;
   if (PyLong_Check(o.ptr())) {
-    dims.push_back(nb::cast<std::int64_t>(o));
+    dims.push_back(extent_of(o, o, what));
     dims.push_back(dims[0]);
   } else {
     dims = dims_of(o, what);

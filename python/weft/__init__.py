@@ -86,7 +86,10 @@ def _look_again(function, raised, args, kwargs):
         from ._manners import retried
     except (OSError, MemoryError):  # a host at its limits: what was raised says so
         return None
-    return retried(function, raised, args, kwargs)
+    try:
+        return retried(function, raised, args, kwargs)
+    except RecursionError:  # lists without end, which mean nothing in any manner
+        return None
 
 
 _look_again_by(_look_again)

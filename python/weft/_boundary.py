@@ -27,6 +27,7 @@ _KINDS = {
     OSError: "io",
     MemoryError: "memory",
     BufferError: "value",
+    RecursionError: "value",
 }
 _WAYS_OUT = {
     errno.ENOSPC: "free some space there, or name another place",

@@ -36,16 +36,28 @@ class Recorder:
 
 
 def leaves_of(tree, kind):
-    """Values of a class in nested lists, tuples, slices and mappings."""
-    if isinstance(tree, kind):
-        yield tree
-    elif isinstance(tree, (list, tuple)):
-        for t in tree:
-            yield from leaves_of(t, kind)
-    elif isinstance(tree, dict):
-        yield from leaves_of(list(tree.values()), kind)
-    elif isinstance(tree, slice):
-        yield from leaves_of([tree.start, tree.stop, tree.step], kind)
+    """Values of a class in nested lists, tuples, slices and mappings of any depth; what contains itself is looked at once."""
+    rows, path = [iter((tree,))], [0]
+    while rows:
+        for t in rows[-1]:
+            if isinstance(t, kind):
+                yield t
+                continue
+            if isinstance(t, dict):
+                inner = iter(t.values())
+            elif isinstance(t, slice):
+                inner = iter((t.start, t.stop, t.step))
+            elif isinstance(t, (list, tuple)):
+                inner = iter(t)
+            else:
+                continue
+            if id(t) not in path:
+                rows.append(inner)
+                path.append(id(t))
+                break
+        else:
+            rows.pop()
+            path.pop()
 
 
 def mapped(tree, kind, change):

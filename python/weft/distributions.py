@@ -89,6 +89,9 @@ class Distribution:
     batch_shape = ()
     event_shape = ()
 
+    def __init__(self):
+        pass
+
     def _shape(self, sample_shape):
         sample_shape = (sample_shape,) if isinstance(sample_shape, int) else tuple(sample_shape)
         return (*sample_shape, *self.batch_shape)

@@ -276,3 +276,4 @@ def load(source: _Any) -> Graph:
 
 _publish(__name__)
 _publish_class(Graph)
+_publish_class(Node)

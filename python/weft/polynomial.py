@@ -74,10 +74,21 @@ def _places(x, c):
     return weft.asarray(x, dtype=None if isinstance(x, complex) else c.dtype)
 
 
+_MOST_POWERS = 1 << 16
+
+
 def polyvander(x, deg):
     """Powers 0 to deg of x along a new last axis."""
     x = x if isinstance(x, (NDArray, Tensor)) else weft.asarray(x)
     x = x if x.dtype.kind in "fc" else x.astype("float64")
+    if deg > _MOST_POWERS:
+        raise _error(
+            weft.ArgumentError,
+            "polynomial.degree",
+            f"polyvander of degree {deg}",
+            [f"legal: 0 to {_MOST_POWERS}"],
+            help="take a lower degree: floats have no more powers that differ",
+        )
     powers = [x * 0 + 1]
     for _ in range(deg):
         powers.append(powers[-1] * x)

@@ -33,6 +33,17 @@ MODULES = [
     "weft.tuning",
     "weft.vta",
     "weft.wse",
+    "weft.amp",
+    "weft.autograd",
+    "weft.cuda",
+    "weft.distributions",
+    "weft.nn.utils",
+    "weft.nn.utils.parametrizations",
+    "weft.nn.utils.parametrize",
+    "weft.nn.utils.rnn",
+    "weft.onnx",
+    "weft.polynomial",
+    "weft.special",
 ]
 SHAPE = (2, 3)
 # Rows of arguments; a string of them is text, a callable is called for a fresh value.
@@ -45,6 +56,7 @@ ARGUMENTS = [
     (lambda: weft.ones(SHAPE), lambda: weft.ones(SHAPE), lambda: parameter()), (lambda: parameter(), lambda: weft.ones(3), lambda: weft.ones(3)),
     (lambda: parameter(), 0), (lambda: weft.ones(SHAPE, dtype="int8"), lambda: parameter()), (lambda: weft.ones(SHAPE, dtype="complex64"),),
 ]  # fmt: skip
+
 OPTIONS = [{}, {"axis": "q"}, {"dtype": "nothing"}, {"device": "moon"}, {"unknown": 1}]
 # These change the state of the process.
 STATEFUL = {
@@ -56,14 +68,14 @@ STARTING = {"init", "local"}
 
 
 def functions(module):
-    """Public functions and constructors. Exceptions and enumerations are made as Python makes them, and classes of the core
-    without a constructor refuse by themselves."""
+    """Public functions and constructors. Exceptions, enumerations and named tuples are made as Python makes them, and classes of the
+    core without a constructor refuse by themselves."""
     for name in sorted(getattr(module, "__all__", None) or vars(module)):
         f = getattr(module, name)
         if name.startswith("_") or name in STATEFUL | STARTING or not callable(f):
             continue
         if isinstance(f, type):
-            if issubclass(f, (BaseException, enum.Enum)) or f.__module__ == "weft._core":
+            if issubclass(f, (BaseException, enum.Enum, tuple)) or f.__module__ == "weft._core":
                 continue
         if (getattr(f, "__module__", "") or "").startswith("weft"):
             yield name, f
@@ -256,7 +268,7 @@ def raw_errors(label, get):
         except weft.Error as error:
             assert error.code and str(error).startswith("error["), label
         except Exception as error:
-            yield f"{label}{tuple(given)} {options}: {type(error).__name__}: {error}"
+            yield f"{label} {arguments} {options}: {type(error).__name__}: {error}"
 
 
 @pytest.mark.parametrize("name", OBJECTS)

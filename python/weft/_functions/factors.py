@@ -303,9 +303,16 @@ def norm_except_dim(v, pow=2, dim=0):
     return weft.linalg.vector_norm(v, axis=axes, keepdims=True, ord=pow)
 
 
+_MOST_DIMENSIONS = 1 << 16  # each is a pass over x
+
+
 def mvlgamma(x, p):
     """The logarithm of the multivariate gamma function of dimension p; x above (p - 1) / 2."""
     x = real(x)
+    if not 1 <= p <= _MOST_DIMENSIONS:
+        raise refused(
+            "array.mvlgamma.dimension", f"mvlgamma of dimension {p}", f"1 to {_MOST_DIMENSIONS}"
+        )
     total = p * (p - 1) / 4 * math.log(math.pi)
     for k in range(p):
         total = total + weft.lgamma(x - k / 2)

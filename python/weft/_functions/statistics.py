@@ -270,8 +270,13 @@ def _equal_bins(x, edges):
     """_bins_of equal bins: the place in proportion, put right where rounding took it beyond an end."""
     x, count = x.astype(edges.dtype), edges.shape[0] - 1
     low, high = float(edges[0]), float(edges[-1])
+    scale, type = count / (high - low) if high > low else math.inf, weft.finfo(edges.dtype)
+    # Too narrow or too wide a range for a proportion, or bins so narrow that rounding misses by more than one.
+    narrow = (high - low) / count < 8 * type.eps * max(abs(low), abs(high))
+    if narrow or not 0 < scale <= type.max or high - low > type.max:
+        return _bins_of(x, edges)
     inside = (x >= low) & (x <= high)
-    at = weft.where(inside, (x - low) * (count / (high - low)), 0.0).astype("int64")
+    at = weft.where(inside, (x - low) * scale, 0.0).astype("int64")
     at = weft.minimum(at, count - 1)
     at = at - (x < edges[at]).astype("int64")
     at = at + ((x >= edges[at + 1]) & (at < count - 1)).astype("int64")

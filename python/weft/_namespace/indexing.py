@@ -202,9 +202,14 @@ def unique_all(x, /):
     )
 
 
+def _has_runs(ordered):
+    """Has its device kernels that look for runs of equal elements? Complex numbers are compared by operations on arrays."""
+    return ordered.device.limits.get("threads_per_block", 0) and ordered.dtype.kind != "c"
+
+
 def _fresh(ordered):
     """Where a value differs from the one before, and one place behind the last."""
-    if ordered.device.host_accessible or _core._has_grid(ordered):
+    if ordered.device.host_accessible or _has_runs(ordered):
         return _core._run_starts(ordered)
     fresh = ones(ordered.size + 1, dtype=_bool, device=ordered.device)
     fresh[1:-1] = ordered[1:] != ordered[:-1]
@@ -213,14 +218,14 @@ def _fresh(ordered):
 
 def run_bounds(ordered):
     """Where runs of equal elements begin, then the number of elements."""
-    if _core._has_grid(ordered):
+    if _has_runs(ordered):
         return _core._run_bounds(ordered)
     return nonzero(_fresh(ordered))[0]
 
 
 def run_values(ordered):
     """The first element of each run of equal ones."""
-    if ordered.device.host_accessible or _core._has_grid(ordered):
+    if ordered.device.host_accessible or _has_runs(ordered):
         return _core._run_values(ordered)
     return ordered[_fresh(ordered)[:-1]]
 

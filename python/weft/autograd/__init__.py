@@ -11,12 +11,13 @@ from .._core import ArgumentError, NDArray, ShapeError, Tensor
 from .._dispatch import Recorder
 from .._boundary import public as _public
 from .._boundary import publish as _publish
+from .._boundary import publish_class as _publish_class
 from .._errors import error as _error
 from .._errors import unwritten as _unwritten
 from ..transforms.custom import checkpoint as _checkpoint
 from ..transforms.reverse import grad as _grad
-from ..transforms.reverse import value_and_grad  # noqa: F401
-from ..transforms.batched import loop
+from ..transforms.reverse import value_and_grad as _value_and_grad
+from ..transforms.batched import loop as _loop
 
 __all__ = [
     "Context",
@@ -103,6 +104,9 @@ class Context:
     saved_tensors = ()
     needs_input_grad = ()
 
+    def __init__(self):
+        pass
+
     def save_for_backward(self, *tensors):
         """Tensors that backward finds in saved_tensors, in this order."""
         self.saved_tensors = tensors
@@ -133,6 +137,9 @@ class Function:
     written with operations on tensors, it can be differentiated again.
     """
 
+    def __init__(self):
+        pass
+
     @staticmethod
     def forward(ctx, *args):
         """The operation: arrays or tensors of the arguments of apply. To be written by the subclass."""
@@ -159,7 +166,7 @@ class Function:
         batched = [a for a in recorders if hasattr(a, "frame")]
         if batched:  # forward and backward are written for one example
             frame = max((b.frame for b in batched), key=lambda f: f.level)
-            return loop(frame, cls.__name__, cls.apply, args, {})
+            return _loop(frame, cls.__name__, cls.apply, args, {})
         ctx = Context()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         with no_grad():
@@ -270,3 +277,7 @@ from . import functional  # noqa: E402,F401  (it needs what is above)
 from .._gradcheck import GradcheckError, gradcheck, gradgradcheck  # noqa: E402,F401
 
 gradcheck, gradgradcheck = _public(gradcheck), _public(gradgradcheck)
+value_and_grad = _public(_value_and_grad)
+for _class in (Context, detect_anomaly):
+    _publish_class(_class)
+Function.__init__ = _public(Function.__init__, "Function")

@@ -2,6 +2,7 @@
 #include "weft/array/count.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "weft/array/ops.h"
@@ -11,21 +12,30 @@ namespace weft {
 
 namespace {
 
-/// The bin of each element, -1 for none: the place in proportion, put right where rounding took it
-/// beyond an end.
+/// The bin of each element, -1 for none: the place in proportion, put right by the ends of the
+/// bins, which rounding may have missed by several. Where the range is too narrow or too wide for a
+/// proportion, the ends are searched.
 template <typename T>
 void bins_of(const T* x, std::int64_t n, const T* edges, std::int64_t bins, std::int64_t* out) {
   const T low = edges[0], high = edges[bins];
   const T scale = static_cast<T>(static_cast<double>(bins) /
                                  (static_cast<double>(high) - static_cast<double>(low)));
+  const bool searched = !(scale > 0 && scale <= std::numeric_limits<T>::max());
   for (std::int64_t i = 0; i < n; ++i) {
     const T v = x[i];
     const bool inside = v >= low && v <= high;
-    std::int64_t at =
-        std::min(static_cast<std::int64_t>(inside ? (v - low) * scale : T(0)), bins - 1);
-    at -= v < edges[at];
-    at += at < bins - 1 && v >= edges[at + 1];
-    out[i] = inside ? at : -1;
+    if (!inside || searched) {
+      out[i] =
+          inside ? std::min(std::upper_bound(edges, edges + bins + 1, v) - edges, bins) - 1 : -1;
+      continue;
+    }
+    const T place = (v - low) * scale;
+    std::int64_t at = place < static_cast<T>(bins)
+                          ? std::min(static_cast<std::int64_t>(place), bins - 1)
+                          : bins - 1;
+    while (v < edges[at]) --at;
+    while (at < bins - 1 && v >= edges[at + 1]) ++at;
+    out[i] = at;
   }
 }
 
@@ -33,8 +43,8 @@ void bins_of(const T* x, std::int64_t n, const T* edges, std::int64_t bins, std:
 
 namespace {
 
-/// Places as int64 without gaps; `least` becomes the largest and one, if that is more. False where
-/// one is negative.
+/// Places as int64 without gaps; `least` becomes the largest and one, if that is more (of the
+/// largest integer that integer: no array is so long). False where one is negative.
 bool places_from_zero(const NDArray& x_in, NDArray& x, std::int64_t& least) {
   x = x_in.elem() == Elem::int64 ? x_in.contiguous() : x_in.astype(Elem::int64);
   if (x.size() == 0) return true;
@@ -45,7 +55,8 @@ bool places_from_zero(const NDArray& x_in, NDArray& x, std::int64_t& least) {
     return value;
   };
   if (extreme(ReduceOp::min) < 0) return false;
-  least = std::max(least, extreme(ReduceOp::max) + 1);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  least = std::max(least, std::min(extreme(ReduceOp::max), kMost - 1) + 1);
   return true;
 }
 

@@ -23,18 +23,24 @@ void follow_lines(const NDArray& x, const NDArray& xp, const NDArray& fp, T left
   const NDArray lines = searchsorted(xp, x, true);
   const auto* const at = reinterpret_cast<const std::int64_t*>(lines.host());
   struct Line {
-    T start, value, slope;
+    T start, value, slope, end, last;
+    T at(T x) const {
+      if (x == start) return value;
+      T found = slope * (x - start) + value;
+      // With an infinity at one end, from the other end; between two equal ones it is that.
+      if (found != found) found = slope * (x - end) + last;
+      return found != found && value == last ? value : found;
+    }
   };
-  std::vector<Line> all = {{p[0], left, T{0}}};
+  std::vector<Line> all = {{p[0], left, T{0}, p[0], left}};
   for (std::int64_t k = 0; k + 1 < n; ++k)
-    all.push_back({p[k], f[k], (f[k + 1] - f[k]) / (p[k + 1] - p[k])});
-  all.push_back({p[n - 1], f[n - 1], T{0}});
+    all.push_back({p[k], f[k], (f[k + 1] - f[k]) / (p[k + 1] - p[k]), p[k + 1], f[k + 1]});
+  all.push_back({p[n - 1], f[n - 1], T{0}, p[n - 1], f[n - 1]});
   runtime::Pool::shared().parallel_for(x.size(), 4096, [&](std::int64_t i, std::int64_t end) {
     for (; i < end; ++i) {
       const Line& line = all[static_cast<std::size_t>(at[i])];
       const T inside = v[i] < p[0] ? p[0] : v[i];
-      const T found = line.slope * (inside - line.start) + line.value;
-      to[i] = v[i] != v[i] ? v[i] : v[i] > p[n - 1] ? right : found;
+      to[i] = v[i] != v[i] ? v[i] : v[i] > p[n - 1] ? right : line.at(inside);
     }
   });
 }

@@ -397,7 +397,7 @@ NDArray forwards(const NDArray& x, std::uint64_t mask) {
   Dims steps = x.strides();
   std::int64_t offset = x.offset();
   for (int i = 0; i < x.ndim(); ++i) {
-    if (!(mask >> i & 1) || steps[i] >= 0 || x.size() == 0) continue;
+    if (!(mask >> i & 1) || steps[i] >= 0) continue;
     offset += steps[i] * (x.shape()[i] - 1);
     steps[i] = -steps[i];
   }
@@ -430,7 +430,7 @@ std::uint64_t inner_axes(const NDArray& x, std::uint64_t mask) {
 /// brings to it.
 void reduce_on_host(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem kernel, CastFn prepare,
                     const NDArray& out) {
-  for (int i = 0; i < x.ndim(); ++i) {
+  for (int i = 0; i < x.ndim() && x.size() > 0; ++i) {
     if (mask >> i & 1 && x.strides()[i] < 0 && x.shape()[i] > 1)
       return reduce_on_host(op, forwards(x, mask), mask, kernel, prepare, out);
   }

@@ -8,6 +8,7 @@ import math
 
 import weft
 
+from ..._boundary import publish as _publish
 from ..._errors import error as _error
 from . import _singular, rnn
 
@@ -272,6 +273,9 @@ def convert_conv2d_weight_memory_format(module, memory_format):
 def skip_init(module_class, *args, **kwargs):
     """A module of this class; its parameters have their usual first values."""
     return module_class(*args, **kwargs)
+
+
+_publish(__name__)
 
 
 def __getattr__(name):

@@ -14,6 +14,7 @@ from typing import TypeVar
 import weft
 
 from ..._boundary import publish as _publish
+from ..._boundary import publish_class as _publish_class
 from ..._errors import error as _error
 from ..containers import ModuleDict
 from ..module import Module, Parameter
@@ -219,3 +220,4 @@ def cached() -> Iterator[None]:
 
 
 _publish(__name__)
+_publish_class(ParametrizationList)

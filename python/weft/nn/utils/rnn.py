@@ -7,6 +7,7 @@ from collections import namedtuple
 
 import weft
 
+from ..._boundary import publish as _publish
 from ..._errors import error as _error
 
 __all__ = [
@@ -120,3 +121,6 @@ def run_packed(layer, packed, state):
 
 def _mapped(state, f):
     return tuple(map(f, state)) if isinstance(state, (tuple, list)) else f(state)
+
+
+_publish(__name__, skip=("run_packed",))
