@@ -374,7 +374,9 @@ comptime { @export_symbol(a_p, "a"); @export_symbol(b_p, "b"); @export_symbol(pa
             d[:, 0], d[0] = range(na + 1), range(nb + 1)
             for i in range(na):
                 for j in range(nb):
-                    d[i + 1, j + 1] = min(d[i, j] + (a[i] != b[j]), d[i, j + 1] + 1, d[i + 1, j] + 1)
+                    d[i + 1, j + 1] = min(
+                        d[i, j] + (a[i] != b[j]), d[i, j + 1] + 1, d[i + 1, j] + 1
+                    )
             assert got[1] == d[na, nb]
             i, j, cost, out = na, nb, 0, []
             for step in got[2 : 2 + got[0]]:
@@ -473,8 +475,12 @@ comptime {
             keys = rng.integers(0, high, n).astype(np.uint16)
             m.put16("keys", keys)
             m.launch("run")
-            np.testing.assert_array_equal(m.get("sorted", n, np.uint32)[0, 0], 3 * np.sort(keys).astype(np.uint32))
-            np.testing.assert_array_equal(m.get("reversed", n)[0, 0], keys[::-1].astype(np.float32) / 2)
+            np.testing.assert_array_equal(
+                m.get("sorted", n, np.uint32)[0, 0], 3 * np.sort(keys).astype(np.uint32)
+            )
+            np.testing.assert_array_equal(
+                m.get("reversed", n)[0, 0], keys[::-1].astype(np.float32) / 2
+            )
             want = [(keys == k).sum() for k in keys]
             np.testing.assert_array_equal(m.get16("counts", n, np.uint16)[0, 0], want)
 
@@ -517,7 +523,13 @@ fn step() void {
 comptime { @export_symbol(w_p, "w"); @export_symbol(x_p, "x"); @export_symbol(c_p, "c"); @export_symbol(h_p, "h"); @export_symbol(step); }
 """
     )
-    exports = [("w", "[*]f16", True), ("x", "[*]f16", True), ("c", "[*]f32", True), ("h", "[*]f32", False), ("step", "fn()void")]
+    exports = [
+        ("w", "[*]f16", True),
+        ("x", "[*]f16", True),
+        ("c", "[*]f32", True),
+        ("h", "[*]f32", False),
+        ("step", "fn()void"),
+    ]
     text = layout(exports, params="param n: u16; param k: u16;", binding=".n = n, .k = k")
 
     def host(m):
@@ -585,7 +597,13 @@ comptime { @export_symbol(A_p, "A"); @export_symbol(x_p, "x"); @export_symbol(y_
             m.put(name, v)
         for k in (1, 2):
             m.launch("run")
-            np.testing.assert_allclose(m.get("y", rows)[0, 0], y + k * (a @ x), rtol=1e-5, atol=1e-5)
-            np.testing.assert_allclose(m.get("z", rows)[0, 0], z + k * (a @ x), rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(
+                m.get("y", rows)[0, 0], y + k * (a @ x), rtol=1e-5, atol=1e-5
+            )
+            np.testing.assert_allclose(
+                m.get("z", rows)[0, 0], z + k * (a @ x), rtol=1e-5, atol=1e-5
+            )
 
-    everywhere(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, host, params={"M": rows, "N": cols})
+    everywhere(
+        tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, host, params={"M": rows, "N": cols}
+    )

@@ -269,7 +269,12 @@ comptime {
 }
 """
     )
-    exports = [("b", "[*]f32", True), ("x", "[*]f32", False), ("info", "[*]f32", False), ("solve", "fn(f32,u16)void")]
+    exports = [
+        ("b", "[*]f32", True),
+        ("x", "[*]f32", False),
+        ("info", "[*]f32", False),
+        ("solve", "fn(f32,u16)void"),
+    ]
     config = """const even = x % 2 == 0;
     const e_out = if (even) @get_color(1) else @get_color(2); const e_in = if (even) @get_color(2) else @get_color(1);
     const w_out = if (even) @get_color(3) else @get_color(4); const w_in = if (even) @get_color(4) else @get_color(3);
