@@ -36,7 +36,9 @@ comptime {
 """
     )
     exports = [("sum", "[*]u32", False), ("run", "fn()void")]
-    text = layout(exports, params="param local: u16; param n: u16;", binding=".local = local, .n = n")
+    text = layout(
+        exports, params="param local: u16; param n: u16;", binding=".local = local, .n = n"
+    )
     for local in (8, 11, 19, 22):
         files = {"layout.csl": text, "pe.csl": pe}
         m = Machine(tmp_path, arch, files, params={"local": local, "n": 12}, cycle_limit=100_000)

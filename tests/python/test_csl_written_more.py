@@ -96,7 +96,9 @@ fn run() void {
 comptime { @export_symbol(data_p, "data"); @export_symbol(run); }
 """
     )
-    text = layout([("data", "[*]f32", True), ("run", "fn()void")], params="param n: u16;", binding=".n = n")
+    text = layout(
+        [("data", "[*]f32", True), ("run", "fn()void")], params="param n: u16;", binding=".n = n"
+    )
 
     def host(m):
         x = (rng.standard_normal(n) + 1j * rng.standard_normal(n)).astype(np.complex64)
@@ -137,7 +139,9 @@ fn run() void {
 comptime { @export_symbol(A_p, "A"); @export_symbol(run); }
 """
     )
-    text = layout([("A", "[*]f32", True), ("run", "fn()void")], params="param n: u16;", binding=".n = n")
+    text = layout(
+        [("A", "[*]f32", True), ("run", "fn()void")], params="param n: u16;", binding=".n = n"
+    )
 
     def host(m):
         a = rng.standard_normal((n, n))
@@ -242,8 +246,16 @@ fn run(seed: u32) void {
 comptime { @export_symbol(histogram_p, "histogram"); @export_symbol(extremes_p, "extremes"); @export_symbol(run); }
 """
     )
-    exports = [("histogram", "[*]u16", False), ("extremes", "[*]i16", False), ("run", "fn(u32)void")]
-    text = layout(exports, params="param walks: u16; param steps: u16;", binding=".walks = walks, .steps = steps")
+    exports = [
+        ("histogram", "[*]u16", False),
+        ("extremes", "[*]i16", False),
+        ("run", "fn(u32)void"),
+    ]
+    text = layout(
+        exports,
+        params="param walks: u16; param steps: u16;",
+        binding=".walks = walks, .steps = steps",
+    )
 
     def host(m):
         seed = state = int(rng.integers(1, 2**32))
@@ -258,7 +270,9 @@ comptime { @export_symbol(histogram_p, "histogram"); @export_symbol(extremes_p, 
                 at += 1 if state & 0x10000 else -1
             ends.append(at)
         got = m.get16("histogram", 2 * steps + 1, np.uint16).ravel()
-        np.testing.assert_array_equal(got, np.bincount(np.array(ends) + steps, minlength=2 * steps + 1))
+        np.testing.assert_array_equal(
+            got, np.bincount(np.array(ends) + steps, minlength=2 * steps + 1)
+        )
         assert m.get16("extremes", 2, np.int16).ravel().tolist() == [min(ends), max(ends)]
 
     files = {"layout.csl": text, "pe.csl": pe}
@@ -319,7 +333,12 @@ fn run(times: u16) void { rounds = times; mpi.init(); @activate(id); }
 comptime { @bind_local_task(advance, id); @export_symbol(points_p, "points"); @export_symbol(centers_p, "centers"); @export_symbol(labels_p, "labels"); @export_symbol(run); }
 """
     )
-    exports = [("points", "[*]f32", True), ("centers", "[*]f32", True), ("labels", "[*]u16", False), ("run", "fn(u16)void")]
+    exports = [
+        ("points", "[*]f32", True),
+        ("centers", "[*]f32", True),
+        ("labels", "[*]u16", False),
+        ("run", "fn(u16)void"),
+    ]
     params = """param n: u16; param k: u16;
 const c2d = @import_module("<collectives_2d/params>");"""
     binding = """.n = n, .k = k, .c2d = c2d.get_params(x, y, .{
@@ -329,7 +348,9 @@ const c2d = @import_module("<collectives_2d/params>");"""
 
     def host(m):
         middle = np.array([[0, 0], [10, 0], [0, 10]], np.float32)
-        points = (middle[rng.integers(0, k, w * n)] + rng.standard_normal((w * n, 2))).astype(np.float32)
+        points = (middle[rng.integers(0, k, w * n)] + rng.standard_normal((w * n, 2))).astype(
+            np.float32
+        )
         centers = middle + 2
         m.put("points", points)
         m.put("centers", np.broadcast_to(centers, (1, w, k, 2)).astype(np.float32))
@@ -337,7 +358,9 @@ const c2d = @import_module("<collectives_2d/params>");"""
         c = centers.astype(np.float64)
         for _ in range(3):
             label = ((points[:, None] - c) ** 2).sum(-1).argmin(1)
-            c = np.array([points[label == j].mean(0) if (label == j).any() else c[j] for j in range(k)])
+            c = np.array(
+                [points[label == j].mean(0) if (label == j).any() else c[j] for j in range(k)]
+            )
         np.testing.assert_array_equal(m.get16("labels", n, np.uint16).ravel(), label)
         for got in m.get("centers", 2 * k)[0]:
             np.testing.assert_allclose(got.reshape(k, 2), c, rtol=1e-4, atol=1e-4)

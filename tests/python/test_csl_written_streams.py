@@ -73,7 +73,9 @@ comptime {
         got = m.get("a", n)[0].T
         np.testing.assert_allclose(np.tril(got), np.linalg.cholesky(a), rtol=1e-4, atol=1e-4)
 
-    if arch == "wse2":  # A sender hears itself: a position changes what comes in, not where it goes.
+    if (
+        arch == "wse2"
+    ):  # A sender hears itself: a position changes what comes in, not where it goes.
         pe = pe.replace("task pass() void {", "task pass() void { if (me > 0) @fmovs(G, in); ")
     everywhere(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, host, n, 1, {"n": n})
 
@@ -235,7 +237,9 @@ comptime { @bind_local_task(step, step_id); @export_symbol(u_p, "u"); @export_sy
     """
         binding += f""", .has_{name} = {cond[name]}, .out_{name} = @get_color({2 * k} + {axis[name]} % 2),
       .in_{name} = @get_color({2 * there} + ({axis[name]} + 1) % 2)"""
-    text = layout([("u", "[*]f32", True), ("run", "fn(u16,f32)void")], config, "param n: u16;", binding)
+    text = layout(
+        [("u", "[*]f32", True), ("run", "fn(u16,f32)void")], config, "param n: u16;", binding
+    )
 
     def host(m):
         u = np.zeros((h + 2, w + 2, nz + 2), np.float32)
@@ -296,7 +300,12 @@ comptime {
 }
 """
     )
-    exports = [("values", "[*]f16", True), ("at", "[*]u16", True), ("y", "[*]f16", True), ("run", "fn(u16,f16)void")]
+    exports = [
+        ("values", "[*]f16", True),
+        ("at", "[*]u16", True),
+        ("y", "[*]f16", True),
+        ("run", "fn(u16,f16)void"),
+    ]
     config = """if (x + 1 < W) @set_color_config(x, y, @get_color(4 + x % 2), .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ EAST } } });
     if (x > 0) @set_color_config(x, y, @get_color(5 - x % 2), .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } });"""
     binding = """.rows = rows, .most = most, .first = x == 0, .last = x == W - 1, .parts = x, .out = @get_color(4 + x % 2), .in = @get_color(5 - x % 2)"""
@@ -350,7 +359,9 @@ comptime {
             f".height = H, .MEMCPYH2D_1 = {stream.format(1)}, .MEMCPYD2H_1 = {stream.format(2)} }}",
         )
         read = "sys.{}" if sdk == "1.4" else "@get_color(sys.{})"
-        code = pe.replace("IN;", read.format("MEMCPYH2D_1") + ";").replace("OUT;", read.format("MEMCPYD2H_1") + ";")
+        code = pe.replace("IN;", read.format("MEMCPYH2D_1") + ";").replace(
+            "OUT;", read.format("MEMCPYD2H_1") + ";"
+        )
 
         def host(m):
             for order in (wse.MemcpyOrder.ROW_MAJOR, wse.MemcpyOrder.COL_MAJOR):

@@ -249,3 +249,10 @@ def test_the_helpers_take_both_names_of_their_arguments():
     for call, words in [(input_array_to_u32, "wants an array"), (memcpy_view, "wants the type")]:
         with pytest.raises(TypeError, match=words):
             call(*[x] * (call is memcpy_view), **{})
+
+
+@pytest.mark.parametrize("program", [None, 3])
+def test_a_runtime_without_a_program(program):
+    with pytest.raises(weft.Error, match="legal are the path of an artifact directory") as caught:
+        wse.SdkRuntime(program)
+    assert caught.value.code == "wse.runtime.bindir" and 'SdkRuntime("out")' in str(caught.value)
