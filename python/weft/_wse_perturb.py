@@ -22,7 +22,7 @@ _SECONDS = 120  # a host script may also wait for something by itself, in no cyc
 
 def choices(seed: int) -> list[tuple[str, dict]]:
     """Name and options of each run: the four fixed orders, four drawn from `seed`, shallow and deep routers."""
-    fixed = ["local-first", "round-robin", "highest-first", "lowest-first"]
+    fixed = ["round-robin", "local-first", "highest-first", "lowest-first"]
     out = [(order, {"task_order": order, "seed": 0}) for order in fixed]
     out += [(f"random {seed + k}", {"task_order": "random", "seed": seed + k}) for k in range(4)]
     return out + [(f"router depth {n}", {"router_depth": n}) for n in (1, 2, 12)]

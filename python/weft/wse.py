@@ -215,9 +215,10 @@ class SdkRuntime:
 
     def __init__(
         self,
-        bindir: str | os.PathLike[str] | _Any,
+        bindir: str | os.PathLike[str] | _Any = None,
         platform: Platform | None = None,
         *,
+        artifacts: _Any = None,
         cmaddr: str | None = None,
         suppress_simfab_trace: bool = True,
         simfab_numthreads: int | None = None,
@@ -234,10 +235,10 @@ class SdkRuntime:
         timeline: bool = False,
         **unknown: _Any,
     ) -> None:
-        """`simfab_numthreads` (1 to 64) sets the host threads, else the platform's configuration does; no more are
+        """`bindir`: an artifact directory, or (as `artifacts`, too) what SdkLayout.compile returns. `simfab_numthreads` (1 to 64) sets the host threads, else the platform's configuration does; no more are
         used than the machine has. `engine`: "automatic", "bytecode" or "native". `task_order` says which of several ready tasks of one
-        priority goes first: "local-first" (the default, local tasks before data tasks, the lowest id first),
-        "round-robin", "highest-first", "lowest-first" or "random", drawn from `seed`; the environment variables
+        priority goes first: "round-robin" (the default: ids in turn, so that a task that activates itself lets others run),
+        "local-first" (local tasks before data tasks, the lowest id first), "highest-first", "lowest-first" or "random", drawn from `seed`; the environment variables
         WEFT_WSE_TASK_ORDER and WEFT_WSE_SEED set them where the arguments do not. `router_depth` (WEFT_WSE_ROUTER_DEPTH; 1 to 12, the
         model's is 4) is how many wavelets a router holds of each color and side, which no document says.
         A program that runs on beyond cycle `cycle_limit` (WEFT_WSE_CYCLE_LIMIT; there is no limit otherwise) is stopped with the fault `wse.limit.cycles`. A trace (`suppress_simfab_trace=False`, or a platform
@@ -255,7 +256,15 @@ class SdkRuntime:
                 "wse.runtime.engine",
                 f"engine is {engine!r}; legal are automatic, bytecode and native",
             )
+        bindir = artifacts if bindir is None else bindir
         directory = getattr(bindir, "directory", bindir)
+        if not isinstance(directory, (str, os.PathLike)):
+            raise value_error(
+                "wse.runtime.bindir",
+                f"SdkRuntime: the program is {directory!r}; legal are the path of an artifact directory and what "
+                "SdkLayout.compile returns",
+                help='SdkRuntime("out")',
+            )
         address = cmaddr or (platform.cmaddr if platform else None) or ""
         if simfab_numthreads is not None and not (
             isinstance(simfab_numthreads, (int, np.integer)) and 1 <= simfab_numthreads <= 64
@@ -274,7 +283,7 @@ class SdkRuntime:
             "threads": max(1, min(threads, os.cpu_count() or 1)),
             "engine": engine,
             "timeline": timeline,
-            "task_order": task_order or os.environ.get("WEFT_WSE_TASK_ORDER") or "local-first",
+            "task_order": task_order or os.environ.get("WEFT_WSE_TASK_ORDER") or "round-robin",
             "seed": int(os.environ.get("WEFT_WSE_SEED", 0)) if seed is None else seed,
             "router_depth": int(os.environ.get("WEFT_WSE_ROUTER_DEPTH", 0))
             if router_depth is None

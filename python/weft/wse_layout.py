@@ -147,9 +147,9 @@ class EdgeRoute:
     positions: tuple
 
 
-def get_edge_routing(edge: Edge, positions: _Any) -> EdgeRoute:
-    """Positions that the PEs along one edge have instead of the region's."""
-    return EdgeRoute(int(edge), tuple(positions))
+def get_edge_routing(edge: Edge, routes: _Any) -> EdgeRoute:
+    """Routing positions that the PEs along one edge have instead of the region's."""
+    return EdgeRoute(int(edge), tuple(routes))
 
 
 class Port:
@@ -162,12 +162,12 @@ _SYMBOL_TYPES = ("int32", "uint32", "float32", "int16", "uint16", "float16")
 
 class CodeRegion:
     def __init__(
-        self, layout: SdkLayout, file: str | os.PathLike[str], name: str, width: int, height: int
+        self, layout: SdkLayout, source: str | os.PathLike[str], name: str, width: int, height: int
     ) -> None:
         self._layout = layout
         self._colors: dict[str, Color] = {}
         self._data = {
-            "file": os.path.abspath(file),
+            "file": os.path.abspath(source),
             "name": name,
             "width": _integer(width, f'create_code_region "{name}": width'),
             "height": _integer(height, f'create_code_region "{name}": height'),
@@ -190,9 +190,11 @@ class CodeRegion:
         self._layout._colors[color.key] = {"name": color.name, "value": color.value}
         return color.key
 
-    def _param(self, rect, name, value):
+    def _param(self, rect, name, value, color):
         if isinstance(name, Color):
-            name, value = name.name, name
+            name, color = None, name
+        if color is not None:  # a parameter of the color's own name
+            name, value = (name or color.name), color
         entry = {"rect": rect, "name": name}
         if isinstance(value, Color):
             entry["color"] = self._use(value)
@@ -207,35 +209,54 @@ class CodeRegion:
     def _rect(r: IntRectangle):
         return [r.ul.x, r.ul.y, r.lr.x, r.lr.y]
 
-    def set_param_all(self, name: _Any, value: _Any = None) -> None:
-        self._param(self._all(), name, value)
+    def set_param_all(
+        self, name: _Any = None, value: _Any = None, *, color: Color | None = None
+    ) -> None:
+        """Parameter `name` of every PE: a number or a color; or `color` alone, whose name it then is."""
+        self._param(self._all(), name, value, color)
 
-    def set_param(self, coords: IntVector, name: _Any, value: _Any = None) -> None:
-        self._param([coords.x, coords.y, coords.x + 1, coords.y + 1], name, value)
+    def set_param(
+        self,
+        coord: IntVector,
+        name: _Any = None,
+        value: _Any = None,
+        *,
+        color: Color | None = None,
+    ) -> None:
+        """As set_param_all, of one PE."""
+        self._param([coord.x, coord.y, coord.x + 1, coord.y + 1], name, value, color)
 
-    def set_param_range(self, rect: IntRectangle, name: _Any, value: _Any = None) -> None:
-        self._param(self._rect(rect), name, value)
+    def set_param_range(
+        self,
+        rect: IntRectangle,
+        name: _Any = None,
+        value: _Any = None,
+        *,
+        color: Color | None = None,
+    ) -> None:
+        """As set_param_all, of the PEs of a rectangle."""
+        self._param(self._rect(rect), name, value, color)
 
-    def set_symbol_all(self, name: str, array: _Any, x_size: int, y_size: int) -> None:
-        """Distributes a matrix of y_size rows and x_size columns over the PEs in blocks; `name` is an array there."""
-        a = np.ascontiguousarray(array)
+    def set_symbol_all(self, symbol: str, data: _Any, width: int, height: int) -> None:
+        """Distributes a matrix of `height` rows and `width` columns over the PEs in blocks; `symbol` is an array there."""
+        a = np.ascontiguousarray(data)
         w, h = self._data["width"], self._data["height"]
         problem = ""
         if a.dtype not in _SYMBOL_TYPES:
             problem = f"elements are {a.dtype}; legal are {', '.join(_SYMBOL_TYPES)}"
-        elif a.size != x_size * y_size:
-            problem = f"the array has {a.size} elements, width {x_size} times height {y_size} are {x_size * y_size}"
-        elif y_size % h or x_size % w:
-            problem = f"{y_size} x {x_size} elements do not divide over {h} x {w} PEs"
+        elif a.size != width * height:
+            problem = f"the array has {a.size} elements, width {width} times height {height} are {width * height}"
+        elif height % h or width % w:
+            problem = f"{height} x {width} elements do not divide over {h} x {w} PEs"
         if problem:
-            raise value_error("wse.sdklayout.symbol", f'set_symbol_all "{name}": {problem}')
-        a = a.reshape(y_size, x_size)
-        bh, bw = y_size // h, x_size // w
+            raise value_error("wse.sdklayout.symbol", f'set_symbol_all "{symbol}": {problem}')
+        a = a.reshape(height, width)
+        bh, bw = height // h, width // w
         for y in range(h):
             for x in range(w):
                 block = np.ascontiguousarray(a[y * bh : (y + 1) * bh, x * bw : (x + 1) * bw])
                 self._data["symbols"].append(
-                    {"x": x, "y": y, "name": name, "bytes": block.tobytes().hex()}
+                    {"x": x, "y": y, "name": symbol, "bytes": block.tobytes().hex()}
                 )
 
     def _paint(self, rect, color, positions, edges=()):
@@ -250,16 +271,14 @@ class CodeRegion:
             }
         )
 
-    def paint(self, coords: IntVector, color: Color, positions: _Any) -> None:
-        self._paint([coords.x, coords.y, coords.x + 1, coords.y + 1], color, positions)
+    def paint(self, coord: IntVector, color: Color, routes: _Any) -> None:
+        self._paint([coord.x, coord.y, coord.x + 1, coord.y + 1], color, routes)
 
-    def paint_all(
-        self, color: Color, positions: _Any, edge_routes: _Sequence[EdgeRoute] = ()
-    ) -> None:
-        self._paint(self._all(), color, positions, edge_routes)
+    def paint_all(self, color: Color, routes: _Any, edge_routes: _Sequence[EdgeRoute] = ()) -> None:
+        self._paint(self._all(), color, routes, edge_routes)
 
-    def paint_range(self, rect: IntRectangle, color: Color, positions: _Any) -> None:
-        self._paint(self._rect(rect), color, positions)
+    def paint_range(self, rect: IntRectangle, color: Color, routes: _Any) -> None:
+        self._paint(self._rect(rect), color, routes)
 
     def _port(self, color, edge, positions, size, prefix, is_input):
         name = f"{self._data['name']}_{prefix}{color.name}"
@@ -276,14 +295,14 @@ class CodeRegion:
         return Port(self, len(self._data["ports"]) - 1)
 
     def create_input_port(
-        self, color: Color | str, edge: Edge, positions: _Any, size: int, prefix: str = ""
+        self, color: Color | str, edge: Edge, routes: _Any, data_size: int, prefix: str = ""
     ) -> Port:
-        return self._port(color, edge, positions, size, prefix, True)
+        return self._port(color, edge, routes, data_size, prefix, True)
 
     def create_output_port(
-        self, color: Color | str, edge: Edge, positions: _Any, size: int, prefix: str = ""
+        self, color: Color | str, edge: Edge, routes: _Any, data_size: int, prefix: str = ""
     ) -> Port:
-        return self._port(color, edge, positions, size, prefix, False)
+        return self._port(color, edge, routes, data_size, prefix, False)
 
     def place(self, x: int, y: int) -> None:
         self._data["x"], self._data["y"] = int(x), int(y)
@@ -292,18 +311,27 @@ class CodeRegion:
 class Artifacts:
     """What compile() produced; SdkRuntime takes it."""
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
-        self.directory = directory
+    def __init__(self, artifacts_path: str | os.PathLike[str]) -> None:
+        self.directory = artifacts_path
 
     def __fspath__(self):
         return self.directory
 
 
 class SdkLayout:
-    def __init__(self, platform: _Any, msg_level: str = "WARNING") -> None:
-        """`platform`: what get_platform returns, or an SdkTarget. `msg_level` has no effect."""
+    def __init__(
+        self,
+        platform: _Any = None,
+        msg_level: str = "WARNING",
+        *,
+        target: _Any = None,
+        fabric_file: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """`platform`: what get_platform returns, or an SdkTarget, which `target` names. `msg_level` has no effect, and
+        a `fabric_file` is refused."""
         from weft.wse import Platform, SdkTarget
 
+        platform = next((p for p in (platform, target, fabric_file) if p is not None), None)
         if isinstance(platform, SdkTarget):
             platform = Platform(None, platform)
         if not isinstance(platform, Platform):
@@ -320,9 +348,9 @@ class SdkLayout:
         self._streams: list[dict] = []
 
     def create_code_region(
-        self, file: str | os.PathLike[str], name: str, width: int, height: int
+        self, source: str | os.PathLike[str], name: str, width: int, height: int
     ) -> CodeRegion:
-        region = CodeRegion(self, file, name, width, height)
+        region = CodeRegion(self, source, name, width, height)
         self._regions.append(region)
         return region
 
@@ -377,32 +405,33 @@ class SdkLayout:
         """Words for the host from the PE at `loc` of the layout, on a color whose routes a region has painted there."""
         return self._stream_at(loc, color, prefix, False)
 
-    def _stack(self, regions, origin, gap, axis, size) -> int:
-        if len(regions) == 1 and isinstance(regions[0], (list, tuple)):
-            regions = regions[0]
-        if not regions:
+    @staticmethod
+    def _stack(children, origin, axis, size) -> int:
+        if isinstance(children, CodeRegion):
+            raise value_error(
+                "wse.sdklayout.stack",
+                f'{"hv"[axis]}stack takes a list of code regions, found region "{children._data["name"]}"',
+                help=f"{'hv'[axis]}stack([first, second])",
+            )
+        if not children:
             return 0
-        at = [regions[0]._data["x"], regions[0]._data["y"]]
+        at = [children[0]._data["x"], children[0]._data["y"]]
         if origin is not None:
             at = [int(origin.x), int(origin.y)]
         first = at[axis]
-        for r in regions:
+        for r in children:
             r.place(*at)
-            at[axis] += r._data[size] + gap
-        return at[axis] - gap - first
+            at[axis] += r._data[size]
+        return at[axis] - first
 
-    def hstack(self, *regions: _Any, origin: IntVector | None = None, gap: int = 0) -> int:
-        """Places regions, or the regions of a list, from left to right, beginning at the first one's place or at
-        `origin`; returns the width of all."""
-        if len(regions) == 2 and isinstance(regions[1], IntVector):
-            regions, origin = regions[:1], regions[1]
-        return self._stack(regions, origin, gap, 0, "width")
+    def hstack(self, children: _Sequence[CodeRegion], origin: IntVector | None = None) -> int:
+        """Places the regions from left to right, beginning at the first one's place or at `origin`; returns the width
+        of all."""
+        return self._stack(children, origin, 0, "width")
 
-    def vstack(self, *regions: _Any, origin: IntVector | None = None, gap: int = 0) -> int:
-        """Places regions from top to bottom, as hstack does; returns the height of all."""
-        if len(regions) == 2 and isinstance(regions[1], IntVector):
-            regions, origin = regions[:1], regions[1]
-        return self._stack(regions, origin, gap, 1, "height")
+    def vstack(self, children: _Sequence[CodeRegion], origin: IntVector | None = None) -> int:
+        """Places the regions from top to bottom, as hstack does; returns the height of all."""
+        return self._stack(children, origin, 1, "height")
 
     def compile(
         self,

@@ -37,22 +37,27 @@ def _how(data_type):
 class Machine:
     """A program that was compiled and loaded on W x H PEs; copies by names of exported pointers."""
 
-    def __init__(self, folder, arch, files, w=1, h=1, params=None, **options):
+    def __init__(self, folder, arch, files, w=1, h=1, params=None, sdk="detect", **options):
         for name, text in files.items():
             (folder / name).write_text(text)
-        out = str(folder / "out")
+        self.out = str(folder / "out")
         self.built = wse.compile_csl(
             str(folder / "layout.csl"),
-            out,
+            self.out,
             arch=arch,
             fabric_dims=(w + 7, h + 2),
             fabric_offsets=(4, 1),
             params={"W": w, "H": h, **(params or {})},
             memcpy=True,
+            sdk_version=sdk,
         )
         assert not self.built["warnings"], self.built["warnings"]
         self.w, self.h = w, h
-        self.runner = wse.SdkRuntime(out, **options)
+        self.start(**options)
+
+    def start(self, **options):
+        """Loads the program anew."""
+        self.runner = wse.SdkRuntime(self.out, **options)
         self.runner.load()
         self.runner.run()
 
@@ -124,6 +129,31 @@ class Machine:
 
     def stop(self):
         self.runner.stop()
+
+
+# What no document decides: programs must not depend on it (`cslc --perturb` tries more of it).
+CHOICES = [
+    {},
+    {"engine": "native"},
+    {"task_order": "random", "seed": 7, "router_depth": 1},
+    {"task_order": "highest-first", "router_depth": 12},
+    {"task_order": "lowest-first", "router_depth": 2, "engine": "bytecode"},
+]
+
+
+def everywhere(folder, arch, files, host, w=1, h=1, params=None):
+    """`host(machine)` with the program as one of SDK 1.4, whose structs are `comptime_struct`, and as one of SDK 2.10,
+    under several of the choices that no document decides. STRUCT in the text stands for the type of a struct."""
+    for sdk in ("1.4", "2.10"):
+        text = {
+            k: v.replace("STRUCT", ": comptime_struct" if sdk == "1.4" else "")
+            for k, v in files.items()
+        }
+        m = Machine(folder, arch, text, w, h, params, sdk=sdk)
+        for choice in CHOICES:
+            m.start(**choice)
+            host(m)
+            m.stop()
 
 
 SYS = 'param memcpy_params; const sys = @import_module("<memcpy/memcpy>", memcpy_params);\n'

@@ -262,15 +262,6 @@ def test_timelines_are_documents():
     assert len(bars) == 3
 
 
-def test_one_region_alone_is_stacked():
-    layout = pytest.importorskip("weft.wse_layout").SdkLayout(weft.wse.SdkTarget.WSE3)
-    region = layout.create_code_region("pe.csl", "r", 3, 2)
-    other = layout.create_code_region("pe.csl", "s", 1, 1)
-    assert layout.hstack(region) == 3 and layout.hstack([region]) == 3
-    assert layout.vstack([region, other], gap=2) == 5
-    assert layout.hstack(region, other, gap=1) == 5
-
-
 @pytest.mark.parametrize("dtype", ["complex64", "complex128", "float32", "int16"])
 def test_npy_files_of_the_other_byte_order(dtype, tmp_path):
     x = (np.arange(1, 7) * 1.5).astype(dtype) * (1 - 2j if dtype[0] == "c" else 1)

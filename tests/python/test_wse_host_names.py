@@ -105,6 +105,122 @@ def test_the_names_of_arguments():
         assert found[: len(wanted)] == wanted, method
 
 
+LAYOUT_NAMES = {
+    "CodeRegion": {
+        "color": ["name", "value"],
+        "create_input_port": ["color", "edge", "routes", "data_size", "prefix"],
+        "create_output_port": ["color", "edge", "routes", "data_size", "prefix"],
+        "paint": ["coord", "color", "routes"],
+        "paint_all": ["color", "routes", "edge_routes"],
+        "paint_range": ["rect", "color", "routes"],
+        "place": ["x", "y"],
+        "set_param": ["coord", "name", "value", "color"],
+        "set_param_all": ["name", "value", "color"],
+        "set_param_range": ["rect", "name", "value", "color"],
+        "set_symbol_all": ["symbol", "data", "width", "height"],
+    },
+    "SdkLayout": {
+        "compile": ["out_prefix", "libs", "cslc_prefix", "save_port_map", "f16_type"],
+        "connect": ["tx", "rx"],
+        "create_code_region": ["source", "name", "width", "height"],
+        "create_input_stream": ["port", "io_loc", "io_buffer_size"],
+        "create_input_stream_from_loc": ["loc", "color", "prefix"],
+        "create_output_stream": ["port", "io_loc", "io_buffer_size"],
+        "create_output_stream_from_loc": ["loc", "color", "prefix"],
+        "hstack": ["children", "origin"],
+        "vstack": ["children", "origin"],
+    },
+    "RoutingPosition": {
+        "set_input": ["routes"],
+        "set_output": ["routes"],
+        "add_input": ["route"],
+        "add_output": ["route"],
+        "get_input": [],
+        "get_output": [],
+    },
+    "Color": {
+        "__init__": ["name", "value"],
+        "get_global_name": [],
+        "get_local_param_name": [],
+        "get_value": [],
+    },
+    "SdkCompileArtifacts": {"__init__": ["artifacts_path"]},
+    "SimfabConfig": {"__init__": ["num_threads", "suppress_trace", "dump_core", "core_path"]},
+}
+
+
+def test_the_names_of_arguments_of_a_layout():
+    from cerebras.sdk.runtime import sdkruntimepybind as pybind
+
+    for cls, methods in LAYOUT_NAMES.items():
+        for method, wanted in methods.items():
+            found = inspect.signature(getattr(getattr(pybind, cls), method)).parameters
+            assert list(found)[1 : len(wanted) + 1] == wanted, f"{cls}.{method}"
+    for call, wanted in [
+        (pybind.get_edge_routing, ["edge", "routes"]),
+        (pybind.get_platform, ["cmaddr", "config", "target"]),
+        (pybind.get_simulator, ["config", "target"]),
+        (pybind.get_system, ["cmaddr"]),
+    ]:
+        assert list(inspect.signature(call).parameters) == wanted, call
+
+
+def test_a_layout_written_with_names_alone(tmp_path):
+    from cerebras.geometry.geometry import IntRectangle, IntVector
+    from cerebras.sdk.runtime.sdkruntimepybind import SdkCompileArtifacts, get_edge_routing
+
+    (tmp_path / "pe.csl").write_text(
+        """
+param c: color; param n: u16; export var sum: u32 = 0; export var a = @zeros([2]i16);
+const q = @get_input_queue(2);
+task take(x: u32) void { sum += x * @as(u32, n); }
+comptime { @bind_data_task(take, @get_data_task_id(q)); @initialize_queue(q, .{ .color = c }); }
+"""
+    )
+    layout = SdkLayout(target=wse.SdkTarget.WSE3, msg_level="INFO")
+    region = layout.create_code_region(source=str(tmp_path / "pe.csl"), name="r", width=3, height=1)
+    c = region.color(name="c", value=4)
+    region.set_param_all(color=c)
+    region.set_param_range(
+        rect=IntRectangle(origin=IntVector(0, 0), dims=IntVector(2, 1)), name="n", value=1
+    )
+    region.set_param(coord=IntVector(x=2, y=0), name="n", value=10)
+    region.set_symbol_all(symbol="a", data=np.arange(6, dtype=np.int16), width=6, height=1)
+    on = RoutingPosition()
+    on.set_input(routes=[Route.WEST])
+    on.set_output(routes=[Route.RAMP, Route.EAST])
+    last = RoutingPosition()
+    last.add_input(route=Route.WEST)
+    last.add_output(route=Route.RAMP)
+    end = get_edge_routing(edge=Edge.RIGHT, routes=[last])
+    region.paint_all(color=c, routes=[on], edge_routes=[end])
+    first = RoutingPosition().set_output(routes=[Route.RAMP, Route.EAST])
+    port = region.create_input_port(color=c, edge=Edge.LEFT, routes=[first], data_size=3)
+    feed = layout.create_input_stream(port=port, io_loc=None, io_buffer_size=16)
+    assert layout.hstack(children=[region], origin=IntVector(2, 1)) == 3
+    compiled = layout.compile(out_prefix=str(tmp_path / "out"), libs=[], save_port_map=False)
+    runner = wse.SdkRuntime(
+        artifacts=SdkCompileArtifacts(artifacts_path=compiled.directory),
+        platform=wse.get_platform(target=wse.SdkTarget.WSE3),
+        memcpy_required=False,
+    )
+    runner.load()
+    runner.run()
+    runner.send(feed, np.array([1, 2, 3], np.uint32), nonblock=False)
+    runner.stop()
+    sums = [int(runner.read_symbol(2 + x, 1, "sum", "uint32")[0]) for x in range(3)]
+    assert sums == [6, 6, 60]
+    assert runner.read_symbol(4, 1, "a", "int16").tolist() == [4, 5]
+    with pytest.raises(weft.Error, match="takes a list of code regions") as caught:
+        layout.vstack(region)
+    assert caught.value.code == "wse.sdklayout.stack"
+    assert "vstack([first, second])" in str(caught.value)
+    for how in ({}, {"fabric_file": "fabric.json"}):
+        with pytest.raises(weft.Error, match="files that describe a fabric are not read") as caught:
+            SdkLayout(**how)
+        assert caught.value.code == "wse.sdklayout.platform"
+
+
 def test_a_core_is_written_where_the_platform_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "layout.csl").write_text(
@@ -133,3 +249,10 @@ def test_the_helpers_take_both_names_of_their_arguments():
     for call, words in [(input_array_to_u32, "wants an array"), (memcpy_view, "wants the type")]:
         with pytest.raises(TypeError, match=words):
             call(*[x] * (call is memcpy_view), **{})
+
+
+@pytest.mark.parametrize("program", [None, 3])
+def test_a_runtime_without_a_program(program):
+    with pytest.raises(weft.Error, match="legal are the path of an artifact directory") as caught:
+        wse.SdkRuntime(program)
+    assert caught.value.code == "wse.runtime.bindir" and 'SdkRuntime("out")' in str(caught.value)

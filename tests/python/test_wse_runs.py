@@ -240,12 +240,16 @@ def test_launchers_run_commands_beside_the_program(tmp_path):
     with pytest.raises(wse.WseError, match="simulator=True"):
         SdkLauncher(artifact, simulator=False)
     with SdkLauncher(artifact, simulator=True, disable_version_check=True) as launcher:
-        launcher.stage(tmp_path / "run.py")
+        (tmp_path / "more.txt").write_text("staged")
+        launcher.stage(tmp_path / "more.txt")
+        assert launcher.run("cat more.txt") == "staged"
         said = launcher.run("echo BEGIN", 'cs_python run.py --name out --cmaddr "%CMADDR%"')
         assert said.split() == ["BEGIN", "x", "is", "5"]
         assert launcher.run("cs_python run.py --name out --cmaddr %CMADDR%").endswith("5\n")
         written = launcher.download_artifact("result.txt", str(tmp_path))
         assert open(written).read() == "5"
+        deeper = launcher.download_artifact("result.txt", str(tmp_path / "new/result.txt"))
+        assert open(deeper).read() == "5"
         assert launcher.download_artifact("out", str(tmp_path / "kept")).endswith("kept.tar.gz")
         with pytest.raises(wse.WseError, match="ended with status 3") as caught:
             launcher.run("echo why; exit 3")

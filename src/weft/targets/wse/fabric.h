@@ -32,7 +32,7 @@ struct FabricOptions {
   bool fast = true;     // batches of elements ahead, and cores that go on ahead of the calendar
   bool express = true;  // false: every wavelet visits every router
   Engine engine = Engine::automatic;
-  TaskOrder task_order = TaskOrder::local_first;
+  TaskOrder task_order = TaskOrder::round_robin;
   std::uint64_t seed = 0;     // of TaskOrder::random
   bool check_bounds = false;  // a memory operand stays within the object it begins in
   bool trace_links = false;   // a span per wavelet and link in the trace; visits every router

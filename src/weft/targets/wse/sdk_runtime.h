@@ -41,7 +41,7 @@ struct RuntimeOptions {
   int threads = 1;
   bool memcpy_required = true;
   Engine engine = Engine::automatic;
-  TaskOrder task_order = TaskOrder::local_first;
+  TaskOrder task_order = TaskOrder::round_robin;
   std::uint64_t seed = 0;
   int router_depth = 0;          // wavelets a router holds of a color and side; 0: the model's
   std::int64_t cycle_limit = 0;  // 0: FabricOptions'; beyond it: fault wse.limit.cycles

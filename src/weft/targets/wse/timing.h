@@ -11,8 +11,8 @@
 
 namespace weft::wse {
 
-/// Which of several ready tasks of one priority goes first. No document says; the first is what
-/// happens unless a run asks for another.
+/// Which of several ready tasks of one priority goes first. No document says; in turn is what
+/// happens unless a run asks for another: a task that activates itself lets others run.
 enum class TaskOrder : std::uint8_t {
   local_first,    // local tasks before data and control tasks, the lowest id first
   round_robin,    // the next id after that of the task before

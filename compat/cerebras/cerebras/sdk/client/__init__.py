@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import shlex
@@ -16,6 +17,9 @@ from weft._wse_library import value_error as _value_error
 from weft.wse import Task
 
 __all__ = ["SdkCompiler", "SdkLauncher", "SdkRuntime", "Task"]
+
+
+_CODE = "codedir.json"  # in an artifact directory: the folder that the program was compiled from
 
 
 def _want_simulator(artifact, simulator: bool) -> None:
@@ -50,8 +54,8 @@ class SdkCompiler:
         outdir=None,
     ):
         """Runs cslc on `csl_main` of the folder `app_path`; returns the artifact directory, which lies in
-        `out_path`. The reference of SDK 2.10 calls the four codedir, layout, args and outdir. Raises ValueError
-        (wse.client.compile) where the program does not compile."""
+        `out_path` and says where the program's folder is. The reference of SDK 2.10 calls the four codedir, layout,
+        args and outdir. Raises ValueError (wse.client.compile) where the program does not compile."""
         from weft.wse_tools import cslc_main
 
         app_path, csl_main = codedir or app_path, layout or csl_main
@@ -67,6 +71,8 @@ class SdkCompiler:
         main = os.path.join(os.fspath(app_path), os.fspath(csl_main))
         if cslc_main([*arguments, main, "-o", target]) != 0:
             raise _value_error("wse.client.compile", f"{main} does not compile with {options!r}")
+        code = json.dumps({"codedir": os.path.abspath(app_path)})
+        pathlib.Path(target, _CODE).write_text(code, encoding="utf-8")
         return target
 
 
@@ -77,9 +83,13 @@ class SdkRuntime(_wse.SdkRuntime):
         _want_simulator(artifact, simulator)
         super().__init__(artifact, **options)
 
-    def __enter__(self):
+    def start(self) -> None:
+        """Loads and runs the program; `with SdkRuntime(...)` does it by itself."""
         self.load()
         self.run()
+
+    def __enter__(self):
+        self.start()
         return self
 
     def __exit__(self, kind, *_):
@@ -95,7 +105,8 @@ _TOOLS = {"cslc": "weft_wse.compiler", "cs_python": "weft_wse.script"}
 
 
 class SdkLauncher:
-    """Runs commands beside a compiled program, in a folder of their own; a context manager."""
+    """Runs commands beside a compiled program, in a folder of their own that has the files of the program's folder,
+    too; a context manager."""
 
     def __init__(self, artifact_path, *, simulator: bool = False, **_):
         _want_simulator(artifact_path, simulator)
@@ -116,6 +127,7 @@ class SdkLauncher:
             start = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
             tool.write_text(f'#!/bin/sh\nexec {start} "$@"\n')
             tool.chmod(0o755)
+        self._stage_code()
         self.stage(self._artifact)
         return self
 
@@ -132,6 +144,18 @@ class SdkLauncher:
                 "the launcher has no folder: use it as `with SdkLauncher(...) as launcher`",
             )
         return pathlib.Path(self._folder.name) / name
+
+    def _stage_code(self) -> None:
+        """What lies beside the layout file, as the host's script: hidden files and what runs have left apart."""
+        try:
+            code = pathlib.Path(json.loads((self._artifact / _CODE).read_text())["codedir"])
+            found = sorted(code.iterdir())
+        except OSError:
+            return  # cslc has compiled the program, or its folder has gone
+        for path in found:
+            left_by_runs = path.name in ("simfab_traces", "__pycache__") or path.name[0] == "."
+            if not left_by_runs and path.resolve() != self._artifact:
+                self.stage(path)
 
     def stage(self, artifact_path) -> None:
         """Copies a file or a folder to where the commands run."""
@@ -180,6 +204,7 @@ class SdkLauncher:
         target = pathlib.Path(out_path)
         if target.is_dir():
             target = target / source.name
+        target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
             return shutil.make_archive(str(target), "gztar", source.parent, source.name)
         return str(shutil.copy2(source, target))
