@@ -383,7 +383,9 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
                       nb::cast<std::string>(nb::str(nb::handle(nb::object(a.attr("dtype")))))))
           .note("legal: bool, integers, floats, complex numbers");
   }
-  if (PySequence_Check(o) && !PyUnicode_Check(o)) return from_sequence(o, dtype, device);
+  // A buffer of elements that are no numbers is a leaf of its own sequence: it would never end.
+  if (PySequence_Check(o) && !PyUnicode_Check(o) && !PyObject_CheckBuffer(o))
+    return from_sequence(o, dtype, device);
   throw Error(
       ErrorKind::dtype, "array.asarray.type",
       cat("cannot make an array of ", nb::cast<std::string>(nb::handle(o).type().attr("__name__")),

@@ -31,6 +31,7 @@ DEVICE = "weft:0"
 def seeded():
     torch.manual_seed(0)
 
+
 def on_both(function, *tensors):
     """Results on the host and on the device, as tensors of the host."""
     want = function(*tensors)
@@ -149,7 +150,11 @@ def test_vectors_of_factorisations():
 def test_arithmetic_of_integers():
     a = torch.tensor([7, -7, 9, 0, -128, 5, 1, -1, 3])
     b = torch.tensor([2, 2, -4, 3, 7, -5, -3, -3, 70])
-    same(lambda a, b: [a // b, a % b, a.fmod(b), torch.div(a, b, rounding_mode="trunc"), 17 // b], a, b)
+    same(
+        lambda a, b: [a // b, a % b, a.fmod(b), torch.div(a, b, rounding_mode="trunc"), 17 // b],
+        a,
+        b,
+    )
     same(lambda a, b: [a << b.abs(), a >> b.abs(), a**b, a.clone().floor_divide_(b)], a, b)
     small = a.to(torch.int8), b.to(torch.int32)
     same(lambda a, b: [a // b, a % b, a**b], *small)
@@ -175,7 +180,10 @@ def test_capsules():
     n = np.from_dlpack(x.t())
     assert n.shape == (3, 2) and n[2, 1] == 5
     assert weft.from_dlpack(x).shape == (2, 3) and x.__dlpack_device__() == (1, 0)
-    for wrong in (x.clone().requires_grad_(), torch.ones(2, dtype=torch.complex64).to(DEVICE).conj()):
+    for wrong in (
+        x.clone().requires_grad_(),
+        torch.ones(2, dtype=torch.complex64).to(DEVICE).conj(),
+    ):
         with pytest.raises(BufferError, match="x[.](detach|resolve_conj)"):
             wrong.__dlpack__()
     machine = torch.ones(3).to("weft:qpu")
@@ -223,7 +231,9 @@ def test_modules_without_sizes_yet():
         torch.testing.assert_close(got.cpu(), module.to("cpu")(x), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["MultiMarginLoss", "MultiLabelMarginLoss", "Hardshrink", "Softshrink"])
+@pytest.mark.parametrize(
+    "name", ["MultiMarginLoss", "MultiLabelMarginLoss", "Hardshrink", "Softshrink"]
+)
 def test_gradients_of_losses_and_shrinks(name):
     make, x = getattr(torch.nn, name), torch.randn(5, 4)
     if name == "MultiMarginLoss":

@@ -247,14 +247,18 @@ def resize(x, new_shape):
     return weft.tile(x, (-(-size // x.size),))[:size].reshape(shape)
 
 
+# A list of more parts than this is a mistake in a number, and would not fit.
+_MOST_PARTS = 10**7
+
+
 def array_split(x, sections, axis=0):
     """A list of parts along an axis: `sections` of nearly equal length, or cut before the positions of a list."""
     x = value(x)
     axis = axis_of(x, axis)
     n = x.shape[axis]
     if isinstance(sections, int):
-        if sections < 1:
-            raise refused("array.split.sections", f"{sections} parts", "one part at least")
+        if not 1 <= sections <= _MOST_PARTS:
+            raise refused("array.split.sections", f"{sections} parts", f"1 to {_MOST_PARTS} parts")
         cuts = [0]
         for i in range(sections):
             cuts.append(cuts[-1] + n // sections + (i < n % sections))

@@ -17,10 +17,6 @@ from .common import _COMPLEX, _INTEGERS, _axis, _dtype, _float32, _float64, _int
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
     """An array of a number, nested sequence, buffer, DLPack tensor or array; shares memory where it may."""
-    if (
-        type(obj) is memoryview and obj.format == "O"
-    ):  # NumPy's .data: its owner is refused by its type
-        obj = obj.obj
     return _core._asarray(obj, dtype, device, copy)
 
 

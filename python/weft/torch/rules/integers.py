@@ -18,7 +18,9 @@ def _operands(c, x, y):
     if "int" not in c.dtype:
         raise Unsupported("no integers")
     like = x if hasattr(x, "dtype") else y
-    whole = lambda v: v if hasattr(v, "dtype") else weft.full((), v, dtype=c.dtype, device=like.device)  # noqa: E731, E501
+    whole = lambda v: (
+        v if hasattr(v, "dtype") else weft.full((), v, dtype=c.dtype, device=like.device)
+    )  # noqa: E731, E501
     return (as_type(whole(v), c.dtype) for v in (x, y))
 
 
