@@ -1196,15 +1196,15 @@ class NDArray:
         """Is every difference at most atol + rtol * |other|?"""
     def logcumsumexp(self, dim: Any) -> Any:
         """Logarithms of running sums of exponentials along an axis, without overflow or underflow."""
-    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
+    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = None, initial: Any = None) -> Any:
         """The sum of what is no NaN, where `where` holds."""
-    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = None) -> Any:
         """The mean of what is no NaN, where `where` holds."""
     def quantile(self, q: Any, dim: Any = None, keepdim: Any = False, *, interpolation: Any = 'linear', method: Any = None, weights: Any = None) -> Any:
         """The q-quantile, between two neighbours in proportion; over all elements without an axis."""
     def aminmax(self, dim: Any = None, keepdim: Any = False) -> Any:
         """(smallest, largest)."""
-    def cross(self, other: Any, dim: Any = -1, *, axisa: Any = None, axisb: Any = None, axisc: Any = None) -> Any:
+    def cross(self, other: Any, dim: Any = -1, *, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1) -> Any:
         """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
     def kron(self, other: Any) -> Any:
         """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
@@ -1835,9 +1835,9 @@ class Tensor:
         """Running products along an axis; of all elements in a row without one, as in NumPy."""
     def logcumsumexp(self, dim: Any) -> Any:
         """Logarithms of running sums of exponentials along an axis, without overflow or underflow."""
-    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
+    def nansum(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = None, initial: Any = None) -> Any:
         """The sum of what is no NaN, where `where` holds."""
-    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+    def nanmean(self, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = None) -> Any:
         """The mean of what is no NaN, where `where` holds."""
     def median(self, dim: Any = None, keepdim: Any = False) -> Any:
         """The lower of the two middle elements; along an axis (value, position), as in PyTorch."""
@@ -1847,7 +1847,7 @@ class Tensor:
         """(smallest, largest)."""
     def trace(self, offset: Any = 0) -> Any:
         """The sum of a matrix's diagonal, or of the one beside it by `offset`."""
-    def cross(self, other: Any, dim: Any = -1, *, axisa: Any = None, axisb: Any = None, axisc: Any = None) -> Any:
+    def cross(self, other: Any, dim: Any = -1, *, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1) -> Any:
         """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
     def kron(self, other: Any) -> Any:
         """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
@@ -2501,6 +2501,15 @@ class dtype:
     @property
     def itemsize(self) -> int:
         """(self) -> int"""
+    @property
+    def is_floating_point(self) -> _bool:
+        """(self) -> bool"""
+    @property
+    def is_complex(self) -> _bool:
+        """(self) -> bool"""
+    @property
+    def is_signed(self) -> _bool:
+        """(self) -> bool"""
     @property
     def kind(self) -> str:
         """(self) -> str"""
@@ -3555,7 +3564,7 @@ def clamp_min(input: Tensor | _ArrayLike, min: Any) -> Any:
     """Every element at least min."""
 def clone(input: Tensor | _ArrayLike) -> Any:
     """A copy that stays linked."""
-def cross(input: Tensor | _ArrayLike, other: Any, dim: Any = -1, *, axisa: Any = None, axisb: Any = None, axisc: Any = None) -> Any:
+def cross(input: Tensor | _ArrayLike, other: Any, dim: Any = -1, *, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1) -> Any:
     """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry."""
 def cumprod(input: Tensor | _ArrayLike, dim: Any = None, dtype: Any = None) -> Any:
     """Running products along an axis; of all elements in a row without one, as in NumPy."""
@@ -3641,9 +3650,9 @@ def mv(input: Tensor | _ArrayLike, vector: Any) -> Any:
     """The product of a matrix and a vector."""
 def nan_to_num(input: Tensor | _ArrayLike, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """NaN and infinities as numbers: the type's largest unless given."""
-def nanmean(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+def nanmean(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = None) -> Any:
     """The mean of what is no NaN, where `where` holds."""
-def nansum(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
+def nansum(input: Tensor | _ArrayLike, dim: Any = None, keepdim: Any = False, *, dtype: Any = None, where: Any = None, initial: Any = None) -> Any:
     """The sum of what is no NaN, where `where` holds."""
 def narrow(input: Tensor | _ArrayLike, dim: Any, start: Any, length: Any) -> Any:
     """Entries start to start + length - 1 along an axis."""
@@ -3979,15 +3988,15 @@ def nanargmin(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The position of the smallest of what is no NaN. Raises ArgumentError for a line of NaN alone."""
 def nancumsum(x: Any, axis: Any = None, *, dtype: Any = None) -> Any:
     """Running sums in which NaN counts as 0; of all elements in a row when axis is None."""
-def nanmax(x: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True, initial: Any = None) -> Any:
+def nanmax(x: Any, axis: Any = None, keepdims: Any = False, *, where: Any = None, initial: Any = None) -> Any:
     """The largest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
-def nanmin(x: Any, axis: Any = None, keepdims: Any = False, *, where: Any = True, initial: Any = None) -> Any:
+def nanmin(x: Any, axis: Any = None, keepdims: Any = False, *, where: Any = None, initial: Any = None) -> Any:
     """The smallest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
-def nanprod(x: Any, axis: Any = None, keepdims: Any = False, *, dtype: Any = None, where: Any = True, initial: Any = None) -> Any:
+def nanprod(x: Any, axis: Any = None, keepdims: Any = False, *, dtype: Any = None, where: Any = None, initial: Any = None) -> Any:
     """The product of what is no NaN, where `where` holds."""
-def nanstd(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+def nanstd(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False, *, dtype: Any = None, where: Any = None) -> Any:
     """The standard deviation of what is no NaN, where `where` holds; the divisor of the variance is their count less `correction`."""
-def nanvar(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False, *, dtype: Any = None, where: Any = True) -> Any:
+def nanvar(x: Any, axis: Any = None, correction: Any = 0, keepdims: Any = False, *, dtype: Any = None, where: Any = None) -> Any:
     """The variance of what is no NaN, where `where` holds; the divisor is their count less `correction`."""
 def ptp(x: Any, axis: Any = None, keepdims: Any = False) -> Any:
     """The largest less the smallest."""

@@ -117,7 +117,7 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
         lazy = _core._lazy_cast(self._lazy, dtype)
         return Traced(lazy, None if copy or lazy.dtype != self.dtype else self._memory)
 
-    def where(self, condition, a, b):
+    def _where(self, condition, a, b):
         like = next(x for x in (a, b, self) if isinstance(x, Traced))
         return Traced(_core._lazy_where(*(lazy_of(x, like) for x in (condition, a, b))))
 

@@ -116,22 +116,21 @@ def _joined_with(out, initial, join):
     return out if initial is None else join(weft.where(weft.isnan(plain(out)), initial, out), initial)  # fmt: skip
 
 
-def nanmax(x, axis=None, keepdims=False, *, where=True, initial=None):
+def nanmax(x, axis=None, keepdims=False, *, where=None, initial=None):
     """The largest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
     out = _extreme_number(weft.max, _there(x, where), -math.inf, axis, keepdims)
     return _joined_with(out, initial, weft.maximum)
 
 
-def nanmin(x, axis=None, keepdims=False, *, where=True, initial=None):
+def nanmin(x, axis=None, keepdims=False, *, where=None, initial=None):
     """The smallest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
     out = _extreme_number(weft.min, _there(x, where), math.inf, axis, keepdims)
     return _joined_with(out, initial, weft.minimum)
 
 
-def nanprod(x, axis=None, keepdims=False, *, dtype=None, where=True, initial=None):
+def nanprod(x, axis=None, keepdims=False, *, dtype=None, where=None, initial=None):
     """The product of what is no NaN, where `where` holds."""
     x = value(x) if dtype is None else value(x).astype(dtype)
-    where = None if where is True else where
     return weft.prod(_with(x, 1.0), axis=axis, keepdims=keepdims, where=where, initial=initial)
 
 
@@ -143,7 +142,7 @@ def nancumsum(x, axis=None, *, dtype=None):
     )
 
 
-def nanvar(x, axis=None, correction=0, keepdims=False, *, dtype=None, where=True):
+def nanvar(x, axis=None, correction=0, keepdims=False, *, dtype=None, where=None):
     """The variance of what is no NaN, where `where` holds; the divisor is their count less `correction`."""
     x = real(_there(x, where, dtype))
     there = ~weft.isnan(plain(x))
@@ -155,7 +154,7 @@ def nanvar(x, axis=None, correction=0, keepdims=False, *, dtype=None, where=True
     return total / weft.where(free > 0, free, math.nan)
 
 
-def nanstd(x, axis=None, correction=0, keepdims=False, *, dtype=None, where=True):
+def nanstd(x, axis=None, correction=0, keepdims=False, *, dtype=None, where=None):
     """The standard deviation of what is no NaN, where `where` holds; the divisor of the variance is their count less `correction`."""
     return weft.sqrt(nanvar(x, axis, correction, keepdims, dtype=dtype, where=where))
 

@@ -105,12 +105,12 @@ class Statistics:
             step *= 2
         return x
 
-    def nansum(self, dim=None, keepdim=False, *, dtype=None, where=True, initial=None):
+    def nansum(self, dim=None, keepdim=False, *, dtype=None, where=None, initial=None):
         """The sum of what is no NaN, where `where` holds."""
         if initial is not None:
             return self.nansum(dim, keepdim, dtype=dtype, where=where) + initial
         self = self if dtype is None else self.astype(dtype)
-        self = self if where is True else weft.where(where, self, 0)
+        self = self if where is None or where is True else weft.where(where, self, 0)
         x = plain(self)
         if x.dtype.kind in "iub":
             return self.sum(dim, keepdim)
@@ -125,10 +125,10 @@ class Statistics:
             return weft.replace_nan(self, 0.0).sum(dim, keepdim)
         return weft.where(weft.isnan(x), 0.0, self).sum(dim, keepdim)
 
-    def nanmean(self, dim=None, keepdim=False, *, dtype=None, where=True):
+    def nanmean(self, dim=None, keepdim=False, *, dtype=None, where=None):
         """The mean of what is no NaN, where `where` holds."""
         self = self if dtype is None else self.astype(dtype)
-        self = self if where is True else weft.where(where, self, math.nan)
+        self = self if where is None or where is True else weft.where(where, self, math.nan)
         count = (~weft.isnan(plain(self))).astype(self.dtype).sum(dim, keepdim)
         return self.nansum(dim, keepdim) / count
 
@@ -181,15 +181,14 @@ class Statistics:
         """The sum of a matrix's diagonal, or of the one beside it by `offset`."""
         return self.diagonal(offset).sum()
 
-    def cross(self, other, dim=-1, *, axisa=None, axisb=None, axisc=None):
+    def cross(self, other, dim=-1, *, axisa=-1, axisb=-1, axisc=-1):
         """The vector product along an axis of three entries; of two, whose third is 0, and of two such the third entry.
 
-        axisa, axisb, axisc: NumPy's names for the vectors' axes of either value and of the result, each -1 unless it is given.
+        axisa, axisb, axisc: NumPy's names for the vectors' axes of either value and of the result, in place of dim.
         """
-        if not axisa is axisb is axisc is None:
-            last = lambda x, axis: x if axis is None else weft.moveaxis(x, axis, -1)  # noqa: E731
-            out = last(self, axisa).cross(last(other, axisb), -1)
-            return out if axisc is None or out.ndim == 0 else weft.moveaxis(out, -1, axisc)
+        if (axisa, axisb, axisc) != (-1, -1, -1):
+            out = weft.moveaxis(self, axisa, -1).cross(weft.moveaxis(other, axisb, -1), -1)
+            return out if out.ndim == 0 else weft.moveaxis(out, -1, axisc)
         dim = axis_of(self, dim)
         if 2 in (self.shape[dim], other.shape[dim - self.ndim]):
             return weft.linalg.cross(self, other, axis=dim - self.ndim)

@@ -572,7 +572,7 @@ def _tables():
         reshape=reshape, view=reshape, permute=permute, transpose=_method_transpose, broadcast_to=broadcast_to,
         squeeze=squeeze, unsqueeze=expand_dims, flip=flip, roll=roll, moveaxis=moveaxis, flatten=_flatten,
         concat=lambda frame, x, arrays, axis=0: concat(frame, arrays, axis), astype=astype, to=_move,
-        where=lambda frame, x, condition, a, b: where(frame, condition, a, b), matmul=matmul, mm=matmul,
+        where=lambda frame, x, condition, other: where(frame, condition, x, other), matmul=matmul, mm=matmul,
         bmm=matmul, take_along_axis=take_along_axis, gather=_gather, topk=topk, sort=_own_sort, layer_norm=layer_norm,
         pad=pad, matrix_transpose=transpose, contiguous=lambda frame, x: x, copy=lambda frame, x: x,
         clone=lambda frame, x: x,

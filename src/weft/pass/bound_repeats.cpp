@@ -20,7 +20,7 @@ using namespace ir;
 namespace {
 
 /// A use of a buffer inside the outer loop.
-struct Access {
+struct Use {
   const BufferNode* buffer = nullptr;
   Exprs indices;
   std::vector<const ForNode*> loops;  // between the outer loop and the use, the outermost first
@@ -54,7 +54,7 @@ class Collect {
     walk(outer->body);
   }
 
-  std::vector<Access> all;
+  std::vector<Use> all;
   std::unordered_set<const BufferNode*> own;  // allocated in each iteration anew
 
  private:
@@ -116,7 +116,7 @@ class Collect {
   void walk_store(const StoreNode* s) {
     reads(s->value, inner_);
     for (const Expr& e : s->indices) reads(e, inner_);
-    Access a = access(s->buffer.get(), s->indices, inner_);
+    Use a = access(s->buffer.get(), s->indices, inner_);
     a.write = true;
     a.depends = a.depends || depends(plain(s->value));
     all.push_back(std::move(a));
@@ -135,8 +135,8 @@ class Collect {
     });
   }
 
-  Access access(const BufferNode* buffer, const Exprs& indices, const ForNode* repeats) const {
-    Access a;
+  Use access(const BufferNode* buffer, const Exprs& indices, const ForNode* repeats) const {
+    Use a;
     a.buffer = buffer;
     for (const Expr& e : indices) a.indices.push_back(plain(e));
     a.loops = loops_;
@@ -162,14 +162,14 @@ class Collect {
 
 using Loops = std::vector<const ForNode*>;
 
-std::size_t common_loops(const Access& a, const Access& b) {
+std::size_t common_loops(const Use& a, const Use& b) {
   std::size_t n = 0;
   while (n < a.loops.size() && n < b.loops.size() && a.loops[n] == b.loops[n]) ++n;
   return n;
 }
 
 /// The conditions of `write` that `read` is not under as well, with loops of `map` in their places.
-Exprs open_conditions(const Access& write, const Access& read, const VarMap& map,
+Exprs open_conditions(const Use& write, const Use& read, const VarMap& map,
                       const arith::Analyzer& analyzer) {
   Exprs out;
   for (const Expr& part : write.conditions) {
@@ -183,7 +183,7 @@ Exprs open_conditions(const Access& write, const Access& read, const VarMap& map
 }
 
 /// Whether both stand in loops of the same form and name the same element in each.
-bool same_elements(const Access& write, const Access& read, std::size_t common,
+bool same_elements(const Use& write, const Use& read, std::size_t common,
                    const arith::Analyzer& analyzer) {
   if (write.loops.size() > read.loops.size()) return false;
   VarMap map;
@@ -214,7 +214,7 @@ bool same_elements(const Access& write, const Access& read, std::size_t common,
 }
 
 /// Exactly the box that `write` fills while its own loops run; absent where it may leave gaps.
-std::optional<std::vector<Range>> filled(const Access& write, const Loops& loops) {
+std::optional<std::vector<Range>> filled(const Use& write, const Loops& loops) {
   std::vector<Var> vars;
   for (const ForNode* loop : loops) vars.push_back(loop->var);
   std::vector<Range> out;
@@ -242,7 +242,7 @@ std::optional<std::vector<Range>> filled(const Access& write, const Loops& loops
   return out;
 }
 
-bool covers(const Access& write, const Access& read, const ForNode* outer) {
+bool covers(const Use& write, const Use& read, const ForNode* outer) {
   arith::Analyzer analyzer;
   const std::size_t common = common_loops(write, read);
   analyzer.bind(outer->var, {outer->min, outer->extent});
@@ -268,7 +268,7 @@ class Repeats {
 
   void check() const {
     for (std::size_t i = 0; i < uses_.all.size(); ++i) {
-      const Access& a = uses_.all[i];
+      const Use& a = uses_.all[i];
       if (a.write && a.repeats) check_write(a);
       if (!a.write && !uses_.own.count(a.buffer) && (a.repeats || is_repeated(a.buffer)))
         check_read(a, i);
@@ -279,13 +279,13 @@ class Repeats {
   /// Whether each iteration of the outer loop stores the same elements of the buffer again.
   bool is_repeated(const BufferNode* buffer) const {
     return std::any_of(uses_.all.begin(), uses_.all.end(),
-                       [&](const Access& a) { return a.write && a.repeats && a.buffer == buffer; });
+                       [&](const Use& a) { return a.write && a.repeats && a.buffer == buffer; });
   }
 
-  void check_read(const Access& read, std::size_t at) const {
+  void check_read(const Use& read, std::size_t at) const {
     bool written = false;
     for (std::size_t i = 0; i < uses_.all.size(); ++i) {
-      const Access& w = uses_.all[i];
+      const Use& w = uses_.all[i];
       if (!w.write || w.buffer != read.buffer) continue;
       written = true;
       if (i < at && !w.depends && covers(w, read, outer_)) return;
@@ -297,8 +297,8 @@ class Repeats {
                   outer_->var->name, "\", or leave \"", outer_->var->name, "\" serial"));
   }
 
-  void check_write(const Access& write) const {
-    for (const Access& w : uses_.all) {
+  void check_write(const Use& write) const {
+    for (const Use& w : uses_.all) {
       if (!w.write || w.buffer != write.buffer || !w.depends) continue;
       throw refusal(write,
                     cat(": \"", write.buffer->name, "\" is stored there, and by a statement of ",
@@ -308,7 +308,7 @@ class Repeats {
     }
   }
 
-  Error refusal(const Access& a, const std::string& what) const {
+  Error refusal(const Use& a, const std::string& what) const {
     const bool named = a.repeats && a.repeats != outer_;
     return Error(ErrorKind::lower, "lower.axis.repeated",
                  cat("each iteration of loop \"", outer_->var->name, "\" repeats what ",

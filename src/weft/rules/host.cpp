@@ -44,7 +44,7 @@ void ask_vectors(const Questions& questions, std::int64_t& value, std::int64_t m
   questions.ask("vectors", value, powers_up_to(std::clamp<std::int64_t>(most, 1, 2 * kRowVectors)));
 }
 
-struct Asked {
+struct HostAsked {
   const TargetInfo& machine;
   const Sizes& sizes;
   Questions questions;  // whose answers replace the rules' decisions
@@ -140,7 +140,7 @@ std::vector<Way> ways_of(const Nest& nest, const TargetInfo& machine) {
 }
 
 /// A function with vectors of its own gets none from the compiler.
-void schedule_map(Schedule& sch, const Nest& nest, const Asked& asked) {
+void schedule_map(Schedule& sch, const Nest& nest, const HostAsked& asked) {
   const std::int64_t lanes = asked.machine.limit(limits::kVectorBytes, 16) / nest.widest_bytes;
   const NestLoop& last = nest.spatial.back();
   const Run run = elements_of(nest);
@@ -278,7 +278,7 @@ void merge_terms(Schedule& sch, const Nest& nest, const Run& run) {
 }
 
 /// Partial sums in the lanes of some vectors, which are joined when the row has ended.
-void schedule_rows(Schedule& sch, const Nest& nest, const Asked& asked) {
+void schedule_rows(Schedule& sch, const Nest& nest, const HostAsked& asked) {
   const BlockRef block = nest.block;
   const Run run = *terms_of(nest, asked.machine);
   const auto values = static_cast<std::int64_t>(nest.node->writes.size());
@@ -343,7 +343,7 @@ std::int64_t guarded_width(std::int64_t extent, std::int64_t lanes, std::int64_t
 }
 
 /// A few vectors of results stay in registers while the terms pass.
-void schedule_tile(Schedule& sch, const Nest& nest, const Asked& asked) {
+void schedule_tile(Schedule& sch, const Nest& nest, const HostAsked& asked) {
   const BlockRef block = nest.block;
   const std::size_t results = nest.spatial.size(), column = *columns_of(nest, asked.machine);
   const std::int64_t lanes = host_lanes(nest, asked.machine);
@@ -384,7 +384,7 @@ void schedule_tile(Schedule& sch, const Nest& nest, const Asked& asked) {
   if (parallel) sch.parallel(order[0]);
 }
 
-void schedule_as(Schedule& sch, const BlockRef& block, Way way, const Asked& asked) {
+void schedule_as(Schedule& sch, const BlockRef& block, Way way, const HostAsked& asked) {
   if (way == Way::none) return;
   sch.get_loops(block);  // so that the trace knows the loops that rules read from the tree
   const Nest nest = read_nest(sch, block, asked.sizes);
@@ -397,7 +397,7 @@ void schedule_as(Schedule& sch, const BlockRef& block, Way way, const Asked& ask
 }
 
 /// The first of the ways that is not refused.
-bool schedule_nest(Schedule& sch, BlockRef block, const Asked& asked,
+bool schedule_nest(Schedule& sch, BlockRef block, const HostAsked& asked,
                    std::vector<std::string>* applied) {
   attempt([&] { cut_into_digits(sch, block); });
   const Nest nest = read_nest(sch, block, asked.sizes);
@@ -462,7 +462,7 @@ PrimFunc schedule_for_host(const PrimFunc& f, const TargetInfo& machine) {
   const BlockRef root = root_of(sch);
   if (join_maps(sch, root)) applied.push_back("stages of maps were joined");
   const std::vector<BlockRef> blocks = sch.get_child_blocks(root);
-  const Asked asked{machine, sizes, {}};
+  const HostAsked asked{machine, sizes, {}};
   if (needs_schedule(sch, blocks, sizes))
     for (const BlockRef& b : blocks) schedule_nest(sch, b, asked, &applied);
   if (applied.empty()) return f;
@@ -488,7 +488,7 @@ HostStart::HostStart(const PrimFunc& f, TargetInfo table)
       std::vector<std::string> words;
       for (const Way way : ways_of(nest, machine)) {
         Schedule trial = cut;
-        if (attempt([&] { schedule_as(trial, b, way, Asked{machine, sizes, {}}); }))
+        if (attempt([&] { schedule_as(trial, b, way, HostAsked{machine, sizes, {}}); }))
           words.push_back(word_of(way));
       }
       words.insert(needed ? words.end() : words.begin(), word_of(Way::none));
@@ -508,7 +508,7 @@ Schedule host_schedule(const HostStart& start, Choices& choices) {
     const auto way = static_cast<Way>(std::find(std::begin(kWords), std::end(kWords), word) -
                                       std::begin(kWords));
     if (way != Way::none) attempt([&] { cut_into_digits(sch, b); });
-    schedule_as(sch, b, way, Asked{start.machine, start.sizes, questions});
+    schedule_as(sch, b, way, HostAsked{start.machine, start.sizes, questions});
   }
   return sch;
 }
