@@ -158,16 +158,14 @@ def test_memory_whose_bytes_wrap_around_is_refused(target, shape, at, kind, wrap
     module["main"](a, 9)
     np.testing.assert_array_equal(a.numpy(), wanted)
     for n in wraps:
+        if target == "ref" and n <= 65537:
+            continue  # legal there, whose indices have 64 bits; it would fill 16 GiB with zeros
         a = weft.asarray(given, device=target)
-        try:
+        with pytest.raises(weft.Error) as caught:
             module["main"](a, n)
-        except weft.Error as error:
-            said = '"s".*(2\\^63 bytes|2\\^31 elements|too large)|no memory for .*"s"'
-            assert re.search(said, str(error)), error
-            np.testing.assert_array_equal(a.numpy(), given)
-        else:  # 16 GiB of addresses, of which a few pages are used
-            assert target == "ref" and n <= 65537
-            np.testing.assert_array_equal(a.numpy(), wanted)
+        said = '"s".*(2\\^63 bytes|2\\^31 elements|too large)|no memory for .*"s"'
+        assert re.search(said, str(caught.value)), caught.value
+        np.testing.assert_array_equal(a.numpy(), given)
 
 
 @pytest.mark.parametrize("target", ["cpu", "c"])
