@@ -258,8 +258,17 @@ def median(x, axis=None, keepdims=False):
     if isinstance(x, Tensor):
         return x.median(axis, keepdims)
     if _selects(x) and not isinstance(axis, (tuple, list)):
-        return _selected(x, (0.5,), axis, keepdims, "midpoint")[0]
+        return _middle(x, axis, keepdims, False)
     return percentile(x, 50, axis, keepdims)
+
+
+def _middle(x, axis, keepdims, skip_nan):
+    """The mean of the two entries in the middle: beside an infinity it is the infinity, which no step from one to the other gives."""
+    out = _selected(x, (0.5,), axis, keepdims, "midpoint", skip_nan)[0]
+    if not weft.any(weft.isnan(out)):
+        return out
+    ends = (_selected(x, (0.5,), axis, keepdims, m, skip_nan)[0] for m in ("lower", "higher"))
+    return sum(end * 0.5 for end in ends)
 
 
 @whole
@@ -267,6 +276,8 @@ def nanmedian(x, axis=None, keepdims=False):
     """The median of what is no NaN. Of an array as in NumPy: of an even count the mean of the two in the middle. Of a tensor as in
     PyTorch: the lower of the two, and along an axis (value, position)."""
     x = value(x)
+    if _selects(x) and not isinstance(axis, (tuple, list)):
+        return _middle(x, axis, keepdims, True)
     if not isinstance(x, Tensor):
         return nanquantile(x, 0.5, axis, keepdims)
     line, at = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
