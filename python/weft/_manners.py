@@ -47,6 +47,45 @@ _IDLE = {
 }
 
 
+# NumPy's and PyTorch's names of arguments, and ours: a name, or a place. Tried in this order where a function has no argument of their name.
+_NAMES = (
+    ("input", 0),
+    ("other", 1),
+    ("mat2", 1),
+    ("exponent", 1),
+    ("values", 1),
+    ("kernel_size", "kernel"),
+    ("vec2", 1),
+    ("a", 0),
+    ("x", 0),
+    ("negative_slope", "slope"),
+    ("target", "labels"),
+    ("diagonal", "k"),
+    ("k", "diagonal"),
+    ("offset", "k"),
+    ("index", "indices"),
+    ("indices", "index"),
+    ("sections", "parts"),
+    ("indices", "parts"),
+    ("dim0", "axis0"),
+    ("dim1", "axis1"),
+    ("dims", "repetitions"),
+    ("dim", "axes"),
+    ("interpolation", "method"),
+    ("end", "stop"),
+    ("steps", "num"),
+    ("axis1", "dim1"),
+    ("axis2", "dim2"),
+    ("N", "n"),
+    ("N", "n_rows"),
+    ("M", "m"),
+    ("M", "n_cols"),
+    ("a_min", "min"),
+    ("a_max", "max"),
+    ("fill_value", "value"),
+)
+
+
 @functools.lru_cache(maxsize=1024)
 def _parameters(function):
     """Those of a function of a module or of an operation."""
@@ -157,42 +196,7 @@ def _understood(name, args, kwargs, parameters, function_of_layers):
             and parameters[p].kind is inspect.Parameter.POSITIONAL_ONLY
         ):
             args = (*args, kwargs.pop(p))
-    for theirs, ours in (
-        ("input", 0),
-        ("other", 1),
-        ("mat2", 1),
-        ("exponent", 1),
-        ("values", 1),
-        ("kernel_size", "kernel"),
-        ("vec2", 1),
-        ("a", 0),
-        ("x", 0),
-        ("negative_slope", "slope"),
-        ("target", "labels"),
-        ("diagonal", "k"),
-        ("k", "diagonal"),
-        ("offset", "k"),
-        ("index", "indices"),
-        ("indices", "index"),
-        ("sections", "parts"),
-        ("indices", "parts"),
-        ("dim0", "axis0"),
-        ("dim1", "axis1"),
-        ("dims", "repetitions"),
-        ("dim", "axes"),
-        ("interpolation", "method"),
-        ("end", "stop"),
-        ("steps", "num"),
-        ("axis1", "dim1"),
-        ("axis2", "dim2"),
-        ("N", "n"),
-        ("N", "n_rows"),
-        ("M", "m"),
-        ("M", "n_cols"),
-        ("a_min", "min"),
-        ("a_max", "max"),
-        ("fill_value", "value"),
-    ):
+    for theirs, ours in _NAMES:
         if theirs in kwargs and theirs not in parameters:
             ours = ours if isinstance(ours, str) else own[ours] if len(own) > ours else None
             if ours in parameters and ours not in kwargs:

@@ -372,6 +372,8 @@ def test_schedules_are_taken_up():
 
 def test_refused():
     opt = optim.SGD([weft.nn.Parameter(weft.ones(2))], lr=0.1)
+    with pytest.raises(weft.Error, match="behind the rate go at most 4"):
+        optim.Adam([weft.nn.Parameter(weft.ones(2))], 0.1, (0.9, 0.99), 1e-8, 0.0, False, 1)
     for call, code in (
         (lambda: optim.lr_scheduler.StepLR(opt, 3, last_epoch=4), "optim.scheduler.resumed"),
         (

@@ -167,6 +167,8 @@ class Adam(Optimizer):
     ):
         if places:  # both orders, told by the pair
             names = _PAIR_FIRST if isinstance(places[0], (tuple, list)) else _NUMBERS_FIRST
+            if len(places) > len(names):
+                raise TypeError(f"behind the rate go at most {len(names)}: {', '.join(names)}")
             given = dict(zip(names, places))
             own = {"beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": weight_decay}
             own.update(betas=betas, amsgrad=amsgrad, maximize=maximize)
