@@ -40,3 +40,24 @@ def wafer():
 
     wse.library.get()
     return wse
+
+
+def torch_device():
+    """weft.torch.device, loaded; the module is skipped where torch is older than 2.6 or the extension is not built. One that does not load fails."""
+    import torch
+    from weft.torch import _version
+
+    if not _version.DEVICES:
+        pytest.skip(
+            f"a device of torch's own needs torch 2.6, this is {torch.__version__}: tools/test_torch2 runs this file",
+            allow_module_level=True,
+        )
+    import weft.torch.device as wd
+
+    if not wd.is_built():
+        pytest.skip(
+            "the extension is not built: tools/test_torch2 builds it and runs this file",
+            allow_module_level=True,
+        )
+    wd.load()
+    return wd

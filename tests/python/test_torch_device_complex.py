@@ -7,23 +7,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from weft.torch import _version  # noqa: E402
+from present import torch_device  # noqa: E402
 
-if not _version.DEVICES:
-    pytest.skip(
-        f"a device of torch's own needs torch 2.6, this is {torch.__version__}: tools/test_torch2 runs this file",
-        allow_module_level=True,
-    )
-
-import weft.torch.device as wd  # noqa: E402
-
-if not wd.is_built():
-    pytest.skip(
-        "the extension is not built: tools/test_torch2 builds it and runs this file",
-        allow_module_level=True,
-    )
-
-wd.load()
+torch_device()
 DEVICE = "weft:0"
 
 
