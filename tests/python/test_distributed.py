@@ -329,6 +329,19 @@ def test_a_rank_that_left_is_named_by_those_who_wait(program):
     assert status != 0 and left(text), text
 
 
+@needs_mpi
+def test_one_rank_asks_mpi_to_end_the_job(program):
+    path = program("""
+        dist.init(timeout=60)
+        dist.barrier()
+        raise ValueError(f"all fail at once, rank {dist.rank()} too")
+    """)
+    status, text = mpirun(3, path, seconds=100)
+    assert status != 0 and text.count("MPI_ABORT was invoked") == 1, text
+    assert "has sent help message" not in text, text  # how mpirun counts the others who ask
+    assert all(f"rank {r} too" in text for r in range(3)), text
+
+
 @whole_torchrun
 def test_a_rank_that_left_is_named_under_torchrun(program):
     status, text = torchrun(program(LEFT), ranks=3)
