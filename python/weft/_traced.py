@@ -222,8 +222,11 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
         return self._reduced("any", axis, keepdims)
 
     def mean(self, axis=None, keepdims=False, dtype=None):
-        total = self.sum(axis, keepdims, dtype)
-        return total / (max(self.size, 1) / max(total.size, 1))
+        x = self if dtype is None else self.astype(dtype)
+        if x.dtype.kind == "f" and x.dtype.itemsize < 4:  # the sum may lie beyond the type's range
+            return x.astype("float32").mean(axis, keepdims).astype(x.dtype)
+        total = x.sum(axis, keepdims)
+        return total / (max(x.size, 1) / max(total.size, 1))
 
     def _variance(self, axis, keepdims, correction, root=False):
         """The variance or its root by the eager kernel, in one pass over memory; None where another way is as good."""

@@ -18,6 +18,7 @@ from ._joined import joined as _joined
 from ._fallback import computed as _computed
 from ._pointwise import composed as _composed
 from ._torch_names import understand as _understand
+from ._wide import narrow as _narrow, wide as _wide
 from ._namespace.common import _array, _is_tensor
 from .autograd import Function as _Function
 from ._namespace import matmul, matrix_transpose, tensordot, vecdot
@@ -467,12 +468,13 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
         length = _core._length(x)
         if length is not None:
             return length
+    if _narrow(x) and ord not in (0, _math.inf, -_math.inf):
+        return vector_norm(_wide(x), axis=axis, keepdims=keepdims, ord=ord).astype(x.dtype)
     if (
         ord == 2
         and isinstance(x, _core.NDArray)
         and x.device.host_accessible
         and x.dtype.kind == "f"
-        and x.dtype.itemsize >= 4
     ):
         return _core.operations["sqrt"](_core._reduce("sum", x * x, axis, keepdims, None))
     if ord == 2 and x.dtype.kind == "f":
@@ -506,6 +508,8 @@ def _length(x, axis, keepdims):
 
 def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """Norms (...) of matrices (..., m, n): 'fro', 'nuc', 1, -1, 2, -2, inf, -inf. Raises ArgumentError (array.matrix_norm.ord)."""
+    if _narrow(x) and ord != "nuc" and ord not in (2, -2):
+        return matrix_norm(_wide(x), keepdims=keepdims, ord=ord).astype(x.dtype)
     magnitude = _core.operations["abs"](x)
     if ord == "fro":
         return _core.operations["sqrt"](

@@ -157,3 +157,41 @@ def test_memory_of_python_s_objects():
         with pytest.raises(weft.DTypeError, match="array of memoryview") as caught:
             call(np.zeros(3, object).data)
         assert caught.value.code == "array.asarray.type"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("form", ["array", "tensor", "compiled"])
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("mean", lambda x: weft.mean(x)),
+        ("mean of columns", lambda x: weft.mean(x, axis=0)),
+        ("mean of marked", lambda x: weft.mean(x, where=x > 1)),
+        ("vector norm", lambda x: weft.linalg.vector_norm(x, axis=0)),
+        ("3-norm", lambda x: weft.linalg.vector_norm(x, ord=3)),
+        ("matrix norm", lambda x: weft.linalg.matrix_norm(x)),
+        ("norm of a method", lambda x: x.norm()),
+        ("mse_loss", lambda x: weft.nn.functional.mse_loss(x, x * 0)),
+        ("l1_loss", lambda x: weft.nn.functional.l1_loss(x, x * 0)),
+        ("pooled", lambda x: weft.nn.functional.adaptive_avg_pool1d(x.T[None], 1)),
+        ("cosine", lambda x: weft.nn.functional.cosine_similarity(x, x, 0)),
+        ("normalize", lambda x: weft.nn.functional.normalize(x, axis=0)),
+        ("distance", lambda x: weft.nn.functional.pairwise_distance(x.T, -x.T)),
+    ],
+)
+def test_narrow_floats_whose_sum_is_beyond_the_type(name, call, form, dtype):
+    """The mean is in the range where the sum is not: float16 ends at 65504, and bfloat16 counts in steps there."""
+    rng = np.random.default_rng(5)
+    values = weft.asarray((rng.random((40_003, 3)) + 1.5).astype("float32")).astype(dtype)
+    want = call(values.astype("float32")).numpy()
+    run = weft.compile(call) if form == "compiled" else call
+    got = run(weft.Tensor(values) if form == "tensor" else values)
+    assert got.dtype == dtype
+    got = (got.detach() if form == "tensor" else got).astype("float32").numpy()
+    np.testing.assert_allclose(got, want, rtol=2e-3 if dtype == "float16" else 1.6e-2)
+
+
+def test_the_gradient_of_a_narrow_mean():
+    x = weft.Tensor(weft.full((70_000,), 2.0, dtype="float16"), requires_grad=True)
+    (x.mean() * 1024).backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.full(70_000, 1024 / 70_000), rtol=1e-3)

@@ -140,17 +140,7 @@ class Arithmetic:
             p = 2
         if p == "nuc":
             return weft.linalg.norm(self, "nuc")
-        x = weft.abs(self) if p != 2 or self.dtype.kind == "c" else self
-        if p == 2:
-            if isinstance(x, weft.Tensor) and weft._core._has_grid(x.data):
-                return weft.linalg.vector_norm(x, axis=dim, keepdims=keepdim)
-            return weft.sqrt((x * x).sum(dim, keepdim))
-        if p in (math.inf, -math.inf):
-            extreme = weft.max if p > 0 else weft.min
-            return extreme(x, axis=dim, keepdims=keepdim)
-        if p == 0:
-            return (x != 0).astype(x.dtype).sum(dim, keepdim)
-        return x.sum(dim, keepdim) if p == 1 else (x**p).sum(dim, keepdim) ** (1.0 / p)
+        return weft.linalg.vector_norm(self, axis=dim, keepdims=keepdim, ord=p)
 
     def addmm(self, a, b, *, beta=1, alpha=1):
         """beta * self + alpha * (a @ b)."""

@@ -9,6 +9,7 @@ import weft
 
 from .. import init
 from .._joined import joined as _joined
+from .._wide import of_type as _of_type, wide as _wide
 from .module import Module, Parameter
 
 __all__ = ["cosine_similarity", "pairwise_distance", "pdist", "bilinear"]
@@ -21,8 +22,9 @@ def cosine_similarity(x, y, axis=1, eps=1e-8, dim=None):
 
 @_joined
 def _cosine(x, y, axis, eps):
-    lengths = [weft.clip(weft.sqrt((v * v).sum(axis)), eps, None) for v in (x, y)]
-    return (x * y).sum(axis) / (lengths[0] * lengths[1])
+    a, b = _wide(x), _wide(y)
+    lengths = [weft.clip(weft.sqrt((v * v).sum(axis)), eps, None) for v in (a, b)]
+    return _of_type((a * b).sum(axis) / (lengths[0] * lengths[1]), x, y)
 
 
 def pairwise_distance(x, y, p=2.0, eps=1e-6, keepdim=False):
@@ -35,8 +37,9 @@ def _distance(x, y, p, eps, keepdim):
     d = weft.abs(x - y + eps)
     if p == math.inf:
         return d.max(axis=-1, keepdims=keepdim)
-    powers = d * d if p == 2 else d**p
-    return powers.sum(-1, keepdim) ** (1.0 / p)
+    wide = _wide(d)
+    powers = wide * wide if p == 2 else wide**p
+    return _of_type(powers.sum(-1, keepdim) ** (1.0 / p), d)
 
 
 def pdist(x, p=2.0):

@@ -28,6 +28,7 @@ from . import variants as _variants
 from .._fused_step import FusedStep as _FusedStep
 from .._joined import joined as _joined
 from .._pointwise import pointwise as _pointwise
+from .._wide import of_type as _of_type, wide as _wide
 from .activations import *  # noqa: F401,F403
 from .convolve import *  # noqa: F401,F403
 from .distances import *  # noqa: F401,F403
@@ -280,12 +281,13 @@ def normalize(x, p=2.0, axis=1, eps=1e-12, dim=None):
 
 @_joined
 def _over_norm(x, p, axis, eps):
+    wide = _wide(x)
     norm = (
-        weft.sqrt((x * x).sum(axis, True))
+        weft.sqrt((wide * wide).sum(axis, True))
         if p == 2
-        else (weft.abs(x) ** p).sum(axis, True) ** (1 / p)
+        else (weft.abs(wide) ** p).sum(axis, True) ** (1 / p)
     )
-    return x / weft.clip(norm, eps, None)
+    return _of_type(wide / weft.clip(norm, eps, None), x)
 
 
 for _name in __all__:

@@ -11,6 +11,7 @@ from .. import _core
 from .._core import Tensor
 from .._errors import error as _error
 from .._pointwise import pointwise as _pointwise
+from .._wide import narrow as _narrow, wide as _wide
 
 __all__ = [
     "cross_entropy",
@@ -39,6 +40,8 @@ def _reduced(x, reduction):
 
 def each(function, reduction, x, *args):
     """An elementwise loss, one of those below, reduced."""
+    if reduction == "mean" and _narrow(x):
+        return each(function, reduction, *(_wide(a) for a in (x, *args))).astype(x.dtype)
     if reduction in function and x.size:
         return function[reduction](x, *args)
     return _reduced(function["none"](x, *args), reduction)

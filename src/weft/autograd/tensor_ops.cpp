@@ -215,16 +215,17 @@ Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) {
   double count = 1;
   for (int a = 0; a < x.ndim(); ++a)
     if (kept[a] != x.shape()[a]) count *= static_cast<double>(x.shape()[a]);
+  const auto spread = [kept, count](const GradientCall& c) {
+    return std::vector<Tensor>{broadcast_to(reshape(c.g * (1 / count), kept), c.x[0].shape())};
+  };
   if (x.data().size() > 0 && count > 1 && !x.data().on_host()) {
-    if (NDArray one = moments(Moment::mean, x.data(), axes, keepdims, 0); one.defined()) {
-      return make_tensor(
-          "mean", std::move(one), {x},
-          [kept, count](const GradientCall& c) {
-            return std::vector<Tensor>{
-                broadcast_to(reshape(c.g * (1 / count), kept), c.x[0].shape())};
-          },
-          kReadsNothing);
-    }
+    if (NDArray one = moments(Moment::mean, x.data(), axes, keepdims, 0); one.defined())
+      return make_tensor("mean", std::move(one), {x}, spread, kReadsNothing);
+  }
+  if (is_narrow_float(x.elem())) {  // the sum may lie beyond the type's range, where the mean does not
+    const NDArray total = reduce(ReduceOp::sum, x.data(), axes, keepdims, Elem::float32);
+    return make_tensor("mean", apply(Op::multiply, total, Arg(1 / count)).astype(x.elem()), {x},
+                       spread, kReadsNothing);
   }
   return sum(x, axes, keepdims) * (1 / count);  // of no elements: 0 times infinity, NaN
 }
