@@ -61,10 +61,11 @@ PyObject* direct_running(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
         nb::object(nb::module_::import_("weft._functions.running").attr("Extremes"))
             .release()
             .ptr();
-    return nb::handle(both)(nb::steal(wrap(std::move(found->first))),
-                            nb::steal(wrap(std::move(found->second))))
-        .release()
-        .ptr();
+    // As the class's own __new__, which is Python code, does.
+    const nb::object parts = nb::make_tuple(nb::steal(wrap(std::move(found->first))),
+                                            nb::steal(wrap(std::move(found->second))));
+    const nb::tuple given_parts = nb::make_tuple(parts);
+    return PyTuple_Type.tp_new(reinterpret_cast<PyTypeObject*>(both), given_parts.ptr(), nullptr);
   });
 }
 
@@ -85,11 +86,35 @@ PyObject* direct_divisors(PyObject*, PyObject* const* args, Py_ssize_t count, Py
   });
 }
 
+/// bincount without weights of one axis.
+PyObject* direct_bincount(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    static constexpr const char* const parameters[] = {"x", "weights", "minlength"};
+    const PlainArguments<3> given(args, count, names, parameters);
+    if (!given.plain || !given.at[0].ptr() || !is_ndarray(given.at[0].ptr()) ||
+        !given(1, nb::none()).is_none())
+      return not_plain();
+    const NDArray& x = unwrap(given.at[0].ptr());
+    std::int64_t least = 0;
+    if (PyObject* const asked = given.at[2].ptr()) {
+      if (!PyLong_CheckExact(asked)) return not_plain();
+      least = PyLong_AsLongLong(asked);
+    }
+    constexpr std::int64_t kMost = 1 << 20;
+    if (PyErr_Occurred() || least < 0 || least > kMost || !x.on_host() || x.ndim() != 1) {
+      PyErr_Clear();
+      return not_plain();
+    }
+    return wrap_plain(at_once_or_unlocked(x, [&] { return counts_from_zero(x, least); }));
+  });
+}
+
 }  // namespace
 
 void bind_selection(nb::module_& m) {
   static PyMethodDef direct[] = {direct_definition("cummax", direct_running<true>),
                                  direct_definition("cummin", direct_running<false>),
+                                 direct_definition("bincount", direct_bincount),
                                  direct_definition("gcd", direct_divisors<false>),
                                  direct_definition("lcm", direct_divisors<true>)};
   for (PyMethodDef& d : direct)

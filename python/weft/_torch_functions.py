@@ -28,6 +28,9 @@ _NAMES = """
 # Arrays have methods of their own of these, with the same arguments.
 _OF_ARRAYS = frozenset("diag dot trace".split())
 
+#: Plain calls of arrays on the host go straight to the core.
+_DIRECT = {"dot": _core._direct_dot, "bincount": _core._direct_bincount}
+
 
 def _definition(name):
     """The method as its class has it: it takes whatever the public functions that it calls take."""
@@ -74,7 +77,7 @@ def _function(name):
     call.__signature__ = signature
     # Traced and batched values go through it into the public functions that it is made of.
     call.__weft_transform__ = True
-    plain_calls = _core._direct_dot if name == "dot" else getattr(method, "__weft_direct__", None)
+    plain_calls = _DIRECT.get(name) or getattr(method, "__weft_direct__", None)
     return public(direct(plain_calls)(call) if plain_calls else call)
 
 

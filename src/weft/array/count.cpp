@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "weft/array/ops.h"
 #include "weft/array/repeat.h"
+#include "weft/elements/rows.h"
+#include "weft/elements/with_type.h"
 
 namespace weft {
 
@@ -60,6 +63,44 @@ bool places_from_zero(const NDArray& x_in, NDArray& x, std::int64_t& least) {
   return true;
 }
 
+/// Of integers of one type; those of a byte need no look at the largest.
+template <typename T>
+std::optional<NDArray> counts_of_type(const NDArray& x, const T* at, std::int64_t least) {
+  const std::int64_t n = x.size();
+  constexpr bool byte = sizeof(T) == 1;
+  std::int64_t bins = byte ? 256 : 0;
+  if (!byte && n > 0) {
+    const auto e = static_cast<std::size_t>(x.elem());
+    T low = 0, high = 0;
+    if (std::is_signed_v<T>) kernels().reduce[row_of(ReduceOp::min)][e](n, at, &low);
+    kernels().reduce[row_of(ReduceOp::max)][e](n, at, &high);
+    constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max() - 1;
+    if (low < 0 || static_cast<std::uint64_t>(high) > kMost) return std::nullopt;
+    bins = static_cast<std::int64_t>(high) + 1;
+  }
+  // Neighbours count in tables of their own: of equal ones each would wait for the one before.
+  constexpr std::int64_t kTables = 4, kMostBins = 4096;
+  const bool apart = bins <= kMostBins && n >= 4 * bins;
+  const std::int64_t step = apart ? bins : 0;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(apart ? kTables * bins : bins));
+  std::int64_t* const table = counts.data();
+  const auto bin = [](T v) { return static_cast<std::size_t>(std::make_unsigned_t<T>(v)); };
+  std::int64_t i = 0;
+  for (; i + kTables <= n; i += kTables)
+    for (std::int64_t t = 0; t < kTables; ++t) ++table[t * step + static_cast<std::int64_t>(bin(at[i + t]))];
+  for (; i < n; ++i) ++table[bin(at[i])];
+  for (std::int64_t t = 1; apart && t < kTables; ++t)
+    for (std::int64_t k = 0; k < bins; ++k) table[k] += table[t * bins + k];
+  if (byte) {
+    while (bins > 0 && table[bins - 1] == 0) --bins;
+    if (std::is_signed_v<T> && bins > 128) return std::nullopt;  // the upper half is negative
+  }
+  const NDArray out = NDArray::empty(x.device(), Elem::int64, Dims{std::max(bins, least)});
+  auto* const to = reinterpret_cast<std::int64_t*>(out.host());
+  std::fill(std::copy_n(table, bins, to), to + out.size(), 0);
+  return out;
+}
+
 /// sums[at[i]] += w[i]. Neighbours add to tables of their own: of equal places each would wait for
 /// the one before.
 template <typename T>
@@ -83,9 +124,12 @@ void add_up(const std::int64_t* at, const T* w, std::int64_t n, std::int64_t bin
 }  // namespace
 
 std::optional<NDArray> counts_from_zero(const NDArray& x_in, std::int64_t least) {
-  NDArray x;
-  if (!places_from_zero(x_in, x, least)) return std::nullopt;
-  return counts_of(x, least);
+  if (!is_integer(x_in.elem()) || is_narrow_float(x_in.elem())) return std::nullopt;
+  const NDArray x = x_in.contiguous();
+  return with_type(x.elem(), [&]<typename T>(T) -> std::optional<NDArray> {
+    if constexpr (std::is_floating_point_v<T>) return std::nullopt;
+    else return counts_of_type(x, reinterpret_cast<const T*>(x.host()), least);
+  });
 }
 
 std::optional<NDArray> sums_from_zero(const NDArray& x_in, const NDArray& weights,

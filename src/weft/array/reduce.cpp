@@ -426,6 +426,86 @@ std::uint64_t inner_axes(const NDArray& x, std::uint64_t mask) {
   return run >= kLeast && rest ? inner : 0;
 }
 
+/// Does a kept axis run backwards in memory?
+bool kept_backwards(const NDArray& x, std::uint64_t mask) {
+  for (int i = 0; i < x.ndim(); ++i)
+    if (!(mask >> i & 1) && x.strides()[i] < 0 && x.shape()[i] > 1) return true;
+  return false;
+}
+
+/// An array with the axes of x turned round that run backwards in it.
+/// It may lack the reduced axes.
+NDArray turned_round(const NDArray& array, const NDArray& x, std::uint64_t mask) {
+  NDArray out = array;
+  for (int i = 0, at = 0; i < x.ndim(); ++i) {
+    const bool kept = !(mask >> i & 1);
+    if (kept && x.strides()[i] < 0 && x.shape()[i] > 1)
+      out = out.slice(at, x.shape()[i] - 1, x.shape()[i], -1);
+    if (kept || array.ndim() == x.ndim()) ++at;
+  }
+  return out;
+}
+
+/// The elements without gaps, axes in the same order in memory: rows of a copy are read by vectors,
+/// and copying costs less than a walk from element to element.
+NDArray without_gaps(const NDArray& x) {
+  std::vector<int> order(static_cast<std::size_t>(x.ndim()));
+  for (int i = 0; i < x.ndim(); ++i) order[static_cast<std::size_t>(i)] = i;
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return std::abs(x.strides()[a]) > std::abs(x.strides()[b]);
+  });
+  Dims shape, from, to = x.strides();
+  std::int64_t step = 1;
+  for (int i : order) shape.push_back(x.shape()[i]), from.push_back(x.strides()[i]);
+  for (auto i = order.rbegin(); i != order.rend(); step *= x.shape()[*i++]) to[*i] = step;
+  return x.as_strided(shape, from, x.offset()).copy().as_strided(x.shape(), to, 0);
+}
+
+/// Fewer elements are walked.
+constexpr std::int64_t kGapped = 256;
+
+/// Has every axis gaps between its elements, or does it run backwards?
+bool gaps_everywhere(const NDArray& x) {
+  for (int i = 0; i < x.ndim(); ++i)
+    if (x.shape()[i] > 1 && std::abs(x.strides()[i]) <= 1) return false;
+  return true;
+}
+
+void reduce_on_host(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem kernel, CastFn prepare,
+                    const NDArray& out);
+
+/// The same of elements with gaps, a part of the outermost axis in memory at a time.
+void reduce_with_gaps(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem kernel,
+                      CastFn prepare, const NDArray& out) {
+  constexpr std::int64_t kMost = 1 << 16;
+  int outer = 0, first_kept = -1;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (x.shape()[i] > 1 &&
+        (x.shape()[outer] == 1 || std::abs(x.strides()[i]) > std::abs(x.strides()[outer])))
+      outer = i;
+    if (first_kept < 0 && !(mask >> i & 1) && x.shape()[i] > 1) first_kept = i;
+  }
+  const bool gone = mask >> outer & 1;
+  const std::int64_t extent = x.shape()[outer], each = x.size() / extent;
+  if (x.size() <= kMost || each > kMost || (!gone && outer != first_kept))
+    return reduce_on_host(op, without_gaps(x), mask, kernel, prepare, out);
+  const std::int64_t step = kMost / each;
+  const AccumulateFn join = kernels().accumulate[static_cast<int>(op)][static_cast<int>(kernel)];
+  const NDArray rest = gone ? NDArray::empty(x.device(), kernel, out.shape()) : out;
+  const NDArray flat = rest.reshape(Dims{rest.size()});
+  for (std::int64_t at = 0; at < extent; at += step) {
+    const std::int64_t n = std::min(step, extent - at);
+    const NDArray part = without_gaps(x.slice(outer, at, n, 1));
+    if (!gone) {
+      const std::int64_t of_one = out.size() / extent;
+      reduce_on_host(op, part, mask, kernel, prepare, flat.slice(0, at * of_one, n * of_one, 1));
+      continue;
+    }
+    reduce_on_host(op, part, mask, kernel, prepare, at ? rest : out);
+    if (at) join(out.size(), rest.host(), out.host());
+  }
+}
+
 /// out, of the kernel's type, from elements of a type that `prepare` or the table of conversions
 /// brings to it.
 void reduce_on_host(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem kernel, CastFn prepare,
@@ -434,6 +514,13 @@ void reduce_on_host(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem kern
     if (mask >> i & 1 && x.strides()[i] < 0 && x.shape()[i] > 1)
       return reduce_on_host(op, forwards(x, mask), mask, kernel, prepare, out);
   }
+  if (x.size() >= kGapped && kept_backwards(x, mask)) {
+    const NDArray back = NDArray::empty(x.device(), kernel, out.shape());
+    reduce_on_host(op, turned_round(x, x, mask), mask, kernel, prepare, back);
+    return assign(out, turned_round(back, x, mask));
+  }
+  if (x.size() >= kGapped && gaps_everywhere(x))
+    return reduce_with_gaps(op, x, mask, kernel, prepare, out);
   if (const std::uint64_t inner = x.size() >= kPart ? inner_axes(x, mask) : 0) {
     Dims shape = x.shape();
     for (int i = 0; i < x.ndim(); ++i)
