@@ -109,12 +109,38 @@ PyObject* direct_bincount(PyObject*, PyObject* const* args, Py_ssize_t count, Py
   });
 }
 
+/// partition of real numbers at one place along an axis.
+PyObject* direct_partition(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    static constexpr const char* const parameters[] = {"x", "kth", "axis"};
+    const PlainArguments<3> given(args, count, names, parameters);
+    PyObject *const place = given.at[1].ptr(), *const along = given.at[2].ptr();
+    if (!given.plain || !given.at[0].ptr() || !is_ndarray(given.at[0].ptr()) || !place ||
+        !PyLong_CheckExact(place) || (along && !PyLong_CheckExact(along)))
+      return not_plain();
+    const NDArray& x = unwrap(given.at[0].ptr());
+    std::int64_t k = PyLong_AsLongLong(place), axis = along ? PyLong_AsLongLong(along) : -1;
+    if (PyErr_Occurred() || axis < -x.ndim() || axis >= x.ndim() || !x.on_host() ||
+        x.size() == 0 || is_complex(x.elem())) {
+      PyErr_Clear();
+      return not_plain();
+    }
+    if (axis < 0) axis += x.ndim();
+    const std::int64_t n = x.shape()[static_cast<std::size_t>(axis)];
+    if (k < -n || k >= n) return not_plain();
+    const std::int64_t places[] = {k < 0 ? k + n : k};
+    return wrap(
+        at_once_or_unlocked(x, [&] { return partition(x, places, static_cast<int>(axis)); }));
+  });
+}
+
 }  // namespace
 
 void bind_selection(nb::module_& m) {
   static PyMethodDef direct[] = {direct_definition("cummax", direct_running<true>),
                                  direct_definition("cummin", direct_running<false>),
                                  direct_definition("bincount", direct_bincount),
+                                 direct_definition("partition", direct_partition),
                                  direct_definition("gcd", direct_divisors<false>),
                                  direct_definition("lcm", direct_divisors<true>)};
   for (PyMethodDef& d : direct)

@@ -8,6 +8,7 @@ import operator
 import weft
 
 from .. import _core
+from .._boundary import direct
 from .._core import NDArray
 from .._dispatch import whole
 from .._namespace.indexing import inside
@@ -214,6 +215,7 @@ def _places(kth, n, name):
     return [k % n for k in places]
 
 
+@direct(_core._direct_partition)
 @whole
 def partition(x, kth, axis=-1):
     """A copy in which the entries at kth (one place or several) along an axis stand as in order, smaller ones before them."""

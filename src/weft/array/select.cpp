@@ -45,6 +45,15 @@ bool sort_few(K* x, std::int64_t n) {
   return true;
 }
 
+/// Do vectors sort keys here?
+bool vectors_sort() {
+  static const bool there = [] {
+    std::uint32_t keys[kVectorSort] = {};
+    return vector_sort(keys, kVectorSort, false);
+  }();
+  return there;
+}
+
 /// Two keys that the places from `first` to `last` of the order lie between, almost surely.
 template <typename K>
 void find_bounds(const K* x, std::int64_t n, std::int64_t first, std::int64_t last,
@@ -73,9 +82,11 @@ void find_bounds(const K* x, std::int64_t n, std::int64_t first, std::int64_t la
 template <typename K>
 class Selection {
  public:
-  explicit Selection(std::int64_t n)
-      : middle_(std::make_unique_for_overwrite<K[]>(static_cast<std::size_t>(n + kPartRoom))),
-        right_(std::make_unique_for_overwrite<K[]>(static_cast<std::size_t>(n + kPartRoom))),
+  /// Of the device's blocks, which are kept for the next call.
+  Selection(const NDArray& x, std::int64_t n)
+      : room_(NDArray::empty(x.device(), key_elem<K>(), Dims{2 * (n + kPartRoom)})),
+        middle_(reinterpret_cast<K*>(room_.host())),
+        right_(middle_ + n + kPartRoom),
         part_(sort_kernels().get<PartFn>(SortKernel::part, key_elem<K>())) {}
 
   /// Puts the keys at `places`, ascending and less than n, where sorting would.
@@ -86,10 +97,10 @@ class Selection {
     K bounds[2];
     find_bounds(x, n, k, k, drawn_, bounds);
     std::int64_t counts[2] = {1, 0};
-    part_(x, bounds, x, middle_.get(), right_.get(), counts, n);
+    part_(x, bounds, x, middle_, right_, counts, n);
     const std::int64_t l = counts[0], m = counts[1];
-    std::copy_n(middle_.get(), m, x + l);
-    std::copy_n(right_.get(), n - l - m, x + l + m);
+    std::copy_n(middle_, m, x + l);
+    std::copy_n(right_, n - l - m, x + l + m);
     const std::int64_t ends[4] = {0, l, l + m, n};
     for (int p = 0; p < 3; ++p) {
       const std::int64_t size = ends[p + 1] - ends[p];
@@ -111,25 +122,26 @@ class Selection {
       K bounds[2];
       find_bounds(from, size, k - before, next - before, drawn_, bounds);
       std::int64_t counts[2] = {0, 0};
-      part_(from, bounds, nullptr, middle_.get(), nullptr, counts, size);
+      part_(from, bounds, nullptr, middle_, nullptr, counts, size);
       if (k < before + counts[0] || next >= before + counts[0] + counts[1]) {  // missed
         from = x, before = 0, size = n;
         break;
       }
       if (bounds[0] == bounds[1]) return void(out[0] = out[1] = bounds[0]);
       const bool slow = counts[1] > size / 8 * 7;
-      from = middle_.get();
+      from = middle_;
       before += counts[0];
       size = counts[1];
       if (slow) break;
     }
-    std::copy_n(from, size, right_.get());
-    sort_keys(right_.get(), size);
+    std::copy_n(from, size, right_);
+    sort_keys(right_, size);
     out[0] = right_[k - before], out[1] = right_[next - before];
   }
 
  private:
-  std::unique_ptr<K[]> middle_, right_;
+  const NDArray room_;
+  K *const middle_, *const right_;
   std::vector<K> drawn_;
   const PartFn part_;
 };
@@ -234,20 +246,21 @@ NDArray quantiles(const NDArray& x, std::span<const double> q, int axis, Between
     const T* const data = reinterpret_cast<const T*>(rows.host());
     T* const to = reinterpret_cast<T*>(out.host());
     for_rows(lines, n, [&](std::int64_t r, std::int64_t end) {
-      Selection<K> select(n);
-      std::vector<K> keys(static_cast<std::size_t>(n));
+      Selection<K> select(x, n);
+      const NDArray room = NDArray::empty(x.device(), key_elem<K>(), Dims{n});
+      K* const keys = reinterpret_cast<K*>(room.host());
       constexpr std::int64_t kMany = 6;  // quantiles from which on the whole order costs less
       for (; r < end; ++r) {
-        make(data + r * n, keys.data(), n, 0);
+        make(data + r * n, keys, n, 0);
         std::int64_t count = n;
         if (special_count(rows.elem(), data + r * n, n) > 0)
-          count = std::remove(keys.begin(), keys.end(), ~K{0}) - keys.begin();
+          count = std::remove(keys, keys + n, ~K{0}) - keys;
         const bool none = count == 0 || (count < n && !skip_nan);
-        bool sorted = !none && sort_few(keys.data(), count);
-        if (!none && !sorted && many >= kMany) sort_keys(keys.data(), count), sorted = true;
+        bool sorted = !none && sort_few(keys, count);
+        if (!none && !sorted && many >= kMany) sort_keys(keys, count), sorted = true;
         for (std::int64_t k = 0; k < many; ++k)
           to[k * lines + r] = none ? std::numeric_limits<T>::quiet_NaN()
-                                   : quantile<T>(select, keys.data(), count,
+                                   : quantile<T>(select, keys, count,
                                                  q[static_cast<std::size_t>(k)], between, sorted);
       }
     });
@@ -259,6 +272,9 @@ NDArray quantiles(const NDArray& x, std::span<const double> q, int axis, Between
 
 NDArray partition(const NDArray& x, std::span<const std::int64_t> places, int axis) {
   const std::int64_t n = x.shape()[axis];
+  // Bytes are sorted by counts and short rows by vectors: that takes less than selection.
+  if (elem_bytes(x.elem()) == 1 || n <= (vectors_sort() ? kVectorSorted : kSorted))
+    return sort(x, axis, false);
   const std::vector<std::int64_t> order = in_order(places);
   const NDArray rows = rows_along(x, axis);
   const Elem e = rows.elem();
@@ -268,14 +284,13 @@ NDArray partition(const NDArray& x, std::span<const std::int64_t> places, int ax
   const std::int64_t step = n * elem_bytes(e);
   with_keys(e, [&]<typename K>(K) {
     for_rows(x.size() / n, n, [&](std::int64_t r, std::int64_t end) {
-      Selection<K> select(n);
-      const auto keys = std::make_unique_for_overwrite<K[]>(static_cast<std::size_t>(n));
+      Selection<K> select(x, n);
       for (; r < end; ++r) {
         const char* const row = rows.host() + r * step;
         char* const to = out.host() + r * step;
-        make(row, keys.get(), n, 0);
-        select.arrange(keys.get(), n, order);
-        back(keys.get(), to, n, 0);
+        make(row, to, n, 0);
+        select.arrange(reinterpret_cast<K*>(to), n, order);
+        back(to, to, n, 0);
         if (special_count(e, row, n) == 0) continue;
         if (e == Elem::float64)
           put_back(reinterpret_cast<const double*>(row), reinterpret_cast<double*>(to), n);
@@ -297,20 +312,21 @@ NDArray places_about(const NDArray& x, std::int64_t place, int axis) {
   const auto make = sort_kernels().get<KeysFn>(SortKernel::keys, rows.elem());
   for_rows(x.size() / n, n, [&](std::int64_t r, std::int64_t end) {
     using K = std::uint64_t;
-    Selection<K> select(n);
+    Selection<K> select(x, n);
     const auto room = [n] {
       return std::make_unique_for_overwrite<std::int64_t[]>(static_cast<std::size_t>(n));
     };
     const auto equal = room(), more = room();
-    std::vector<K> keys(static_cast<std::size_t>(n));
+    const NDArray kept = NDArray::empty(x.device(), key_elem<K>(), Dims{n});
+    K* const keys = reinterpret_cast<K*>(kept.host());
     for (; r < end; ++r) {
-      make(rows.host() + r * n * 8, keys.data(), n, 0);
+      make(rows.host() + r * n * 8, keys, n, 0);
       K at[2];
-      select.pair(keys.data(), n, place, at);
+      select.pair(keys, n, place, at);
       auto* const to = reinterpret_cast<std::int64_t*>(out.host()) + r * n;
       std::int64_t less = 0, same = 0, larger = 0;
       for (std::int64_t i = 0; i < n; ++i) {  // no branches
-        const K key = keys[static_cast<std::size_t>(i)];
+        const K key = keys[i];
         to[less] = equal[same] = more[larger] = i;
         less += key < at[0];
         same += key == at[0];
@@ -339,12 +355,13 @@ std::optional<NDArray> argpartition(const NDArray& x, std::span<const std::int64
   const auto take = sort_kernels().get<ItemPlacesFn>(SortKernel::item_places, Elem::uint64);
   auto* const to = reinterpret_cast<std::int64_t*>(out.host());
   for_rows(x.size() / n, n, [&](std::int64_t r, std::int64_t end) {
-    Selection<std::uint64_t> select(n);
-    std::vector<std::uint64_t> items(static_cast<std::size_t>(n));
+    Selection<std::uint64_t> select(x, n);
+    const NDArray room = NDArray::empty(x.device(), Elem::uint64, Dims{n});
+    auto* const items = reinterpret_cast<std::uint64_t*>(room.host());
     for (; r < end; ++r) {
-      make(rows.host() + r * n * elem_bytes(e), items.data(), n, 0, 0);
-      select.arrange(items.data(), n, order);
-      take(items.data(), to + r * n, n);
+      make(rows.host() + r * n * elem_bytes(e), items, n, 0, 0);
+      select.arrange(items, n, order);
+      take(items, to + r * n, n);
     }
   });
   return as_lines(out, x, axis, Elem::int64);
