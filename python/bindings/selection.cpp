@@ -12,6 +12,7 @@
 #include "weft/array/bits.h"
 #include "weft/array/convolve.h"
 #include "weft/array/count.h"
+#include "weft/array/cross.h"
 #include "weft/array/divisors.h"
 #include "weft/array/running.h"
 #include "weft/array/select.h"
@@ -134,6 +135,22 @@ PyObject* direct_partition(PyObject*, PyObject* const* args, Py_ssize_t count, P
   });
 }
 
+/// linalg.cross of two arrays of one shape and type.
+PyObject* direct_cross(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    static constexpr const char* const parameters[] = {"x1", "x2", "axis"};
+    const PlainArguments<3> given(args, count, names, parameters);
+    PyObject* const along = given.at[2].ptr();
+    if (!given.plain || count != 2 || !is_ndarray(args[0]) || !is_ndarray(args[1]) ||
+        (along && !PyLong_CheckExact(along)))
+      return not_plain();
+    const NDArray &a = unwrap(args[0]), &b = unwrap(args[1]);
+    const long axis = along ? PyLong_AsLong(along) : -1;
+    if (PyErr_Occurred() || axis < -a.ndim() || axis >= a.ndim()) return PyErr_Clear(), not_plain();
+    return wrap_plain(at_once_or_unlocked(a, [&] { return cross(a, b, static_cast<int>(axis)); }));
+  });
+}
+
 }  // namespace
 
 void bind_selection(nb::module_& m) {
@@ -141,6 +158,7 @@ void bind_selection(nb::module_& m) {
                                  direct_definition("cummin", direct_running<false>),
                                  direct_definition("bincount", direct_bincount),
                                  direct_definition("partition", direct_partition),
+                                 direct_definition("cross", direct_cross),
                                  direct_definition("gcd", direct_divisors<false>),
                                  direct_definition("lcm", direct_divisors<true>)};
   for (PyMethodDef& d : direct)

@@ -12,7 +12,8 @@ from collections import namedtuple as _namedtuple
 from . import _core
 from . import _factor_gradients as _gradients
 from . import _namespace as _ns
-from ._boundary import publish as _publish
+from ._boundary import direct as _direct, publish as _publish
+from ._dispatch import whole as _whole
 from ._errors import error as _error
 from ._joined import joined as _joined
 from ._fallback import computed as _computed
@@ -192,6 +193,8 @@ def cholesky(x, /, *, upper=False):
     return _gradients.link("cholesky", x, [cholesky(x.data, upper=upper)], [pull], again)[0]
 
 
+@_direct(_core._direct_cross)
+@_whole
 def cross(x1, x2, /, *, axis=-1):
     """The product of three-vectors along an axis; of vectors of two numbers, whose third is 0, too, and of two such the third number.
 

@@ -229,6 +229,8 @@ class Statistics:
             return self * other
         if self.ndim == other.ndim == 1:
             return self @ other
+        if self.ndim == other.ndim == 2 and self.dtype == other.dtype:
+            return self @ other.permute(1, 0)
         return weft.tensordot(self, other, axes=((self.ndim - 1,), (other.ndim - 1,)))
 
     def equal(self, other):

@@ -499,13 +499,15 @@ std::vector<NDArray> ChunkedMap::run(const std::vector<NDArray>& inputs) const {
 }
 
 NDArray ChunkedMap::run_few(std::span<const NDArray* const> inputs) const {
-  constexpr std::int64_t kMemory = 16384, kMost = 8;
+  constexpr std::int64_t kMemory = 32768, kMost = 8, kFew = 8 * kChunk;
   const NDArray& first = *inputs[0];
-  const std::int64_t n = first.size(), room = (n * impl_->widest + 63) / 64 * 64;
+  const std::int64_t n = first.size(), line = std::min(n, kChunk);
+  const std::int64_t room = (line * impl_->widest + 63) / 64 * 64;
   const auto count = static_cast<std::int64_t>(impl_->constants.size()) + impl_->registers;
   const auto given = static_cast<std::int64_t>(inputs.size());
-  if (impl_->total || n < 1 || n > kChunk || given > kMost || !impl_->last_is_result() ||
-      impl_->results[0] != impl_->outputs[0].elem)
+  if (impl_->total || n < 1 || n > kFew || given > kMost || !impl_->last_is_result() ||
+      impl_->results[0] != impl_->outputs[0].elem ||
+      (n > kChunk && impl_->keeps_positive(first.elem(), impl_->results[0])))
     return {};
   std::int64_t converted = 0;
   for (std::size_t k = 0; k < inputs.size(); ++k)
@@ -516,18 +518,22 @@ NDArray ChunkedMap::run_few(std::span<const NDArray* const> inputs) const {
       return {};
   }
   alignas(64) char memory[kMemory];
-  const void* brought[kMost];
-  for (std::size_t k = 0; k < inputs.size(); ++k) {
-    const Elem from = inputs[k]->elem(), to = impl_->inputs[k];
-    brought[k] = inputs[k]->host();
-    if (from == to) continue;
-    char* const slot = memory + (count + --converted) * room;
-    kernels().cast[static_cast<int>(from)][static_cast<int>(to)](n, brought[k], slot);
-    brought[k] = slot;
-  }
-  impl_->spread_constants(n, room, memory + impl_->registers * room);
+  impl_->spread_constants(line, room, memory + impl_->registers * room);
   NDArray out = NDArray::empty(first.device(), impl_->results[0], first.shape());
-  impl_->run_steps(n, brought, memory, room, out.host());
+  for (std::int64_t begin = 0; begin < n; begin += line) {
+    const std::int64_t now = std::min(line, n - begin);
+    const void* brought[kMost];
+    char* slot = memory + count * room;
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      const Elem from = inputs[k]->elem(), to = impl_->inputs[k];
+      brought[k] = inputs[k]->host() + begin * elem_bytes(from);
+      if (from == to) continue;
+      kernels().cast[static_cast<int>(from)][static_cast<int>(to)](now, brought[k], slot);
+      brought[k] = slot;
+      slot += room;
+    }
+    impl_->run_steps(now, brought, memory, room, out.host() + begin * elem_bytes(out.elem()));
+  }
   return out;
 }
 
