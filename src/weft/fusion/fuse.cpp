@@ -285,11 +285,16 @@ bool FusedPlan::Impl::is_brief(const Step& s) {
 }
 
 /// A short expression over the plan's own inputs runs by chunks where these are few elements: one
-/// array is made. Narrow floats are left out, which chunks round once.
+/// array is made. So does any over so few that all steps take less than a launch. Narrow floats are
+/// left out, which chunks round once.
 void FusedPlan::Impl::make_few() {
   if (!host || contract || steps.size() != 1 || outputs.size() != 1) return;
   const Step& s = steps[0];
-  if (s.kind != StepKind::map || s.brief.size() < 2 || output_slots[0] != s.out) return;
+  if (s.kind != StepKind::map || s.brief.size() == 1 || output_slots[0] != s.out) return;
+  constexpr std::int64_t kMost = 64;
+  std::int64_t size = 1;
+  for (const std::int64_t extent : s.shape) size *= extent;
+  if (s.brief.empty() && (size > kMost || s.in.size() > kMostOperands)) return;
   for (const LazyNode* leaf : s.leaves)
     if (leaf->kind != LazyKind::input) return;
   for (const Lazy& x : topological({s.root}))
@@ -388,7 +393,7 @@ bool FusedPlan::alone() const {
   const Step& s = impl_->steps[0];
   return s.in.size() <= kMostOperands && impl_->output_slots[0] == s.out &&
          (s.kind == StepKind::eager || s.kind == StepKind::matmul ||
-          (s.kind == StepKind::map && !is_complex(s.elem) && Impl::is_brief(s)));
+          (s.kind == StepKind::map && !is_complex(s.elem) && (Impl::is_brief(s) || impl_->few)));
 }
 
 bool FusedPlan::eager() const {
@@ -404,9 +409,9 @@ LoneRow FusedPlan::lone_row() const {
 
 bool FusedPlan::brief() const {
   const std::vector<Step>& steps = impl_->steps;
-  return !steps.empty() && std::all_of(steps.begin(), steps.end(), [](const Step& s) {
+  return !steps.empty() && std::all_of(steps.begin(), steps.end(), [this](const Step& s) {
     const bool kernel = s.kind == StepKind::map || s.kind == StepKind::reduce;
-    return s.kind != StepKind::rows && (!kernel || Impl::is_brief(s));
+    return s.kind != StepKind::rows && (!kernel || Impl::is_brief(s) || impl_->few);
   });
 }
 
