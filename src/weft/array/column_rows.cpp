@@ -21,8 +21,8 @@ namespace weft {
 
 namespace {
 
-/// Fewer columns than these are rows after a transposition.
-constexpr std::int64_t kFewestColumns = 16;
+/// Fewer columns than these are rows after a transposition; runs of fewer neighbours, too.
+constexpr std::int64_t kFewestColumns = 16, kShortestRun = 4;
 /// Rows of at most so many elements become columns.
 constexpr std::int64_t kShortRow = 24;
 /// A block's buffers, in bytes; at least kNarrowBlock and at most kWideBlock columns of every row.
@@ -39,8 +39,9 @@ void copy_row(char* to, const char* from, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
-/// Rows of columns in memory, `pitch` elements apart, and their copies one after the other. 16-bit
-/// floats are copied as they are and widened all at once.
+/// Rows of columns in memory, `pitch` elements apart, and their copies one after the other; of
+/// several slabs of such rows, one behind the other, all columns in one. 16-bit floats are copied as
+/// they are and widened all at once.
 class ColumnBlock {
  public:
   ColumnBlock(const NDArray& x, Elem compute, std::int64_t n, std::int64_t width,
@@ -53,8 +54,9 @@ class ColumnBlock {
         narrow_(from_ == compute_ ? held_ : NDArray::empty(x.device(), from_, Dims{n, width})) {}
 
   char* row(std::int64_t r) const { return held_.host() + r * columns_ * elem_bytes(compute_); }
-  void bring(const NDArray& x, std::int64_t first, std::int64_t columns) {
-    columns_ = columns;
+  void bring(const NDArray& x, std::int64_t first, std::int64_t columns, std::int64_t slabs) {
+    columns_ = columns * slabs;
+    slabs_ = slabs;
     each(x, first, n_,
          [&](char* memory, char* copy, std::int64_t row) { copy_row(copy, memory, row); });
     if (from_ != compute_) cast(from_, compute_)(n_ * columns_, narrow_.host(), held_.host());
@@ -72,15 +74,17 @@ class ColumnBlock {
   }
   template <typename F>
   void each(const NDArray& array, std::int64_t first, std::int64_t rows, F f) const {
-    const std::int64_t bytes = elem_bytes(from_), row = columns_ * bytes;
-    char* memory = array.host() + first * bytes;
-    char* copy = narrow_.host();
-    for (std::int64_t r = 0; r < rows; ++r, memory += pitch_ * bytes, copy += row)
-      f(memory, copy, row);
+    const std::int64_t bytes = elem_bytes(from_), row = columns_ / slabs_ * bytes;
+    for (std::int64_t s = 0; s < slabs_; ++s) {
+      char* memory = array.host() + (first + s * rows * pitch_) * bytes;
+      char* copy = narrow_.host() + s * row;
+      for (std::int64_t r = 0; r < rows; ++r, memory += pitch_ * bytes, copy += slabs_ * row)
+        f(memory, copy, row);
+    }
   }
 
   Elem from_, compute_;
-  std::int64_t n_, pitch_, columns_ = 0;
+  std::int64_t n_, pitch_, columns_ = 0, slabs_ = 1;
   NDArray held_, narrow_;
 };
 
@@ -236,8 +240,11 @@ NDArray by_blocks(RowKernel kind, std::span<const NDArray* const> operands, std:
   const Elem compute_elem = kernel_elem(x.elem());
   const std::int64_t bytes = elem_bytes(compute_elem);
   const std::int64_t fit = kBlockBytes / static_cast<std::int64_t>(operands.size()) / bytes / n;
-  const std::int64_t width = std::min(inner, std::clamp(fit / 16 * 16, kNarrowBlock, kWideBlock));
-  const std::int64_t blocks = (inner + width - 1) / width;
+  const std::int64_t most = std::clamp(fit / 16 * 16, kNarrowBlock, kWideBlock);
+  // Of few columns several slabs are one block.
+  const std::int64_t outer = x.size() / n / inner, slabs = std::clamp<std::int64_t>(most / inner, 1, outer);
+  const std::int64_t width = std::min(inner * slabs, most);
+  const std::int64_t blocks = slabs > 1 ? 1 : (inner + width - 1) / width;
   NDArray in[2];
   for (std::size_t k = 0; k < operands.size(); ++k) in[k] = operands[k]->contiguous();
   // One row of a block is left, or all of them.
@@ -246,7 +253,7 @@ NDArray by_blocks(RowKernel kind, std::span<const NDArray* const> operands, std:
   shape[axis] = left;
   const NDArray out = NDArray::empty(x.device(), x.elem(), shape);
   runtime::Pool::shared().parallel_for(
-      x.size() / n / inner * blocks, std::max<std::int64_t>(1, kParallelGrain / 4 / (n * width)),
+      (outer + slabs - 1) / slabs * blocks, std::max<std::int64_t>(1, kParallelGrain / 4 / (n * width)),
       [&](std::int64_t begin, std::int64_t end) {
         ColumnBlock first(x, compute_elem, n, width, inner);
         std::optional<ColumnBlock> second;
@@ -256,14 +263,15 @@ NDArray by_blocks(RowKernel kind, std::span<const NDArray* const> operands, std:
         const auto room = [&](std::int64_t at) { return numbers.host() + at * bytes; };
         for (std::int64_t task = begin; task < end; ++task) {
           const std::int64_t column = task % blocks * width;
-          const std::int64_t at = task / blocks * n * inner + column;
-          const ColumnSteps steps{static_cast<int>(compute_elem), std::min(width, inner - column)};
-          first.bring(in[0], at, steps.columns);
-          if (second) second->bring(in[1], at, steps.columns);
+          const std::int64_t slab = task / blocks * slabs, now = std::min(slabs, outer - slab);
+          const std::int64_t at = slab * n * inner + column, run = std::min(width, inner - column);
+          const ColumnSteps steps{static_cast<int>(compute_elem), run * now};
+          first.bring(in[0], at, run, now);
+          if (second) second->bring(in[1], at, run, now);
           compute_block(kind, steps, first, second ? &*second : nullptr, n,
                         {room(0), room(width), room(2 * width), room(3 * width),
                          room(3 * width + std::max(width, kCallRun))});
-          first.put(out, task / blocks * left * inner + column, left);
+          first.put(out, slab * left * inner + column, left);
         }
       });
   return out;
@@ -313,7 +321,7 @@ std::optional<NDArray> rows_by_columns(RowKernel kind, std::span<const NDArray* 
   }
   std::int64_t inner = 1;
   for (int i = axis + 1; i <= last; ++i) inner *= turned[0].shape()[i];
-  if (inner < kFewestColumns) return std::nullopt;
+  if (inner < kShortestRun || x.size() / n < kFewestColumns) return std::nullopt;
   return by_blocks(kind, {in, operands.size()}, n, axis, inner).transpose(axis, last);
 }
 
