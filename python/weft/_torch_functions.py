@@ -29,7 +29,7 @@ _NAMES = """
 _OF_ARRAYS = frozenset("diag dot trace".split())
 
 #: Plain calls of arrays on the host go straight to the core.
-_DIRECT = {"dot": _core._direct_dot, "bincount": _core._direct_bincount}
+_DIRECT = {"dot": _core._direct_dot, "bincount": _core._direct_bincount, "cross": _core._direct_cross}
 
 
 def _definition(name):

@@ -185,7 +185,10 @@ def delete(x, index, axis=None):
     """Without the entries at positions along an axis (a number, numbers, a slice or a mask); in a row when axis is None."""
     x = value(x)
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
-    gone = sorted(set(_positions(index, x.shape[axis])))
+    if type(index) is int and -x.shape[axis] <= index < x.shape[axis]:
+        gone = [index % x.shape[axis]]
+    else:
+        gone = sorted(set(_positions(index, x.shape[axis])))
     if len(gone) <= _FEW:  # what lies between them
         ends = zip([0, *(i + 1 for i in gone)], [*gone, x.shape[axis]])
         return weft.concat([along(x, axis, slice(a, b)) for a, b in ends], axis=axis)
@@ -200,9 +203,18 @@ def insert(x, index, values, axis=None):
     Before a single position all entries of values are put, as in NumPy.
     """
     x = value(x)
-    values = beside(values, x)
+    one = type(index) is int and type(values) in (int, float) and x.dtype.kind == "f"
+    if not one:
+        values = beside(values, x)
     x, axis = (x.reshape(-1), 0) if axis is None else (x, axis_of(x, axis))
     count, shape = x.shape[axis], list(x.shape)
+    if one and -count <= index <= count:  # one number before one place
+        index, shape[axis] = index + count * (index < 0), 1
+        new = weft.full(tuple(shape), values, dtype=x.dtype, device=x.device)
+        return weft.concat(
+            [along(x, axis, slice(0, index)), new, along(x, axis, slice(index, count))], axis=axis
+        )
+    values = beside(values, x) if one else values
     values = values.astype(x.dtype).reshape((1,) * (x.ndim - values.ndim) + tuple(values.shape))
     if isinstance(index, slice):
         at = list(range(*index.indices(count)))

@@ -6,6 +6,7 @@
 
 #include "weft/host/copy_kernels.h"
 #include "weft/host/levels.h"
+#include "weft/host/roots_avx512.h"
 #include "weft/host/sort_kernels.h"
 #include "weft/host/vector_kernels.h"
 
@@ -114,6 +115,7 @@ Tables choose() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
     fill_avx512(table);
+    put_roots_avx512(table.all);
     return table;
   }
 #endif
