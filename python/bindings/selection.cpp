@@ -135,6 +135,24 @@ PyObject* direct_partition(PyObject*, PyObject* const* args, Py_ssize_t count, P
   });
 }
 
+/// cumsum, cumprod of an array along an axis.
+template <ReduceOp op>
+PyObject* direct_scan(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    static constexpr const char* const parameters[] = {"input", "axis", "dim"};
+    const PlainArguments<3> given(args, count, names, parameters);
+    PyObject* const along = given(1, given.at[2]).ptr();
+    if (!given.plain || count < 1 || count > 2 || !is_ndarray(args[0]) || !along ||
+        (given.at[1].ptr() && given.at[2].ptr()) || !PyLong_CheckExact(along))
+      return not_plain();
+    const NDArray& x = unwrap(args[0]);
+    const long axis = PyLong_AsLong(along);
+    if (PyErr_Occurred() || axis < -x.ndim() || axis >= x.ndim() || !x.on_host())
+      return PyErr_Clear(), not_plain();
+    return wrap(at_once_or_unlocked(x, [&] { return scan(op, x, static_cast<int>(axis)); }));
+  });
+}
+
 /// linalg.cross of two arrays of one shape and type.
 PyObject* direct_cross(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
@@ -159,6 +177,8 @@ void bind_selection(nb::module_& m) {
                                  direct_definition("bincount", direct_bincount),
                                  direct_definition("partition", direct_partition),
                                  direct_definition("cross", direct_cross),
+                                 direct_definition("cumsum", direct_scan<ReduceOp::sum>),
+                                 direct_definition("cumprod", direct_scan<ReduceOp::prod>),
                                  direct_definition("gcd", direct_divisors<false>),
                                  direct_definition("lcm", direct_divisors<true>)};
   for (PyMethodDef& d : direct)

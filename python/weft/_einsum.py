@@ -204,10 +204,26 @@ def _step(ta, shape_a, tb, shape_b, keep, sizes):
     )
 
 
+def _by_vector(ta, shape_a, tb, shape_b, right):
+    """A vector by an axis that is not the last, whose other axes stay in order: (is the vector first?, shape of a stack of matrices, shape of the
+    result), which is the vector's product with them and moves nothing; else None."""
+    first = len(ta) == 1
+    (v, n), (t, shape) = ((ta, shape_a[0]), (tb, shape_b)) if first else ((tb, shape_b[:1] and shape_b[0]), (ta, shape_a))
+    at = t.find(v) if len(v) == 1 else -1
+    if not 0 <= at < len(t) - 1 or len(set(t)) < len(t) or right != t[:at] + t[at + 1 :]:
+        return None
+    if shape[at] != n or not math.prod(shape):
+        return None
+    stack = math.prod(shape[:at]), n, math.prod(shape[at + 1 :])
+    return first, stack if at else stack[1:], shape[:at] + shape[at + 1 :]
+
+
 @functools.lru_cache(maxsize=256)
 def _pair(spec, shape_a, shape_b):
-    """(the step of two operands, the order of its result's axes), or None where an operand is changed before."""
+    """(the step of two operands, the order of its result's axes), or None where an operand is changed before; (None, `_by_vector`'s)."""
     (ta, tb), right = _parse(spec, (len(shape_a), len(shape_b)))
+    if (plain := _by_vector(ta, shape_a, tb, shape_b, right)) is not None:
+        return None, plain
     alone = set(ta) ^ set(tb)
     if len(set(ta)) < len(ta) or len(set(tb)) < len(tb) or not alone <= set(right):
         return None
@@ -276,6 +292,17 @@ def _plan(spec, shapes):
     return pairs, drops, steps, None if order == tuple(range(len(order))) else order
 
 
+def _over(x, axes):
+    """The sum over axes in the operand's type; of truth values whether any is true."""
+    if not axes:
+        return x
+    if isinstance(x, _core.NDArray) and x.dtype in _SUMMED:
+        return _core._reduce("sum", x, axes, False, None)
+    import weft
+
+    return weft.any(x, axis=axes) if x.dtype == "bool" else weft.sum(x, axis=axes, dtype=x.dtype)
+
+
 _HELD = (_core.NDArray, _core.Tensor)
 
 
@@ -283,6 +310,10 @@ def einsum(spec, *operands):
     if len(operands) == 2 and isinstance(operands[0], _HELD) and isinstance(operands[1], _HELD):
         a, b = operands
         found = _pair(spec, tuple(a.shape), tuple(b.shape)) if "," in spec else None
+        if found is not None and found[0] is None:
+            first, stack, result = found[1]
+            vector, matrices = (a, b) if first else (b, a)
+            return (vector @ matrices.reshape(stack)).reshape(result)
         if found is not None:
             x = _contract(a, b, found[0])
             return x if found[1] is None else x.permute(found[1])
@@ -295,6 +326,11 @@ def einsum(spec, *operands):
         order = _view_of(spec, x.ndim)
         if order is not None:
             return x.permute(order)
+        (axes,), (drop,), _, order = _plan(spec, (tuple(x.shape),))
+        for i, j in axes:
+            x = _core._diagonal(x, i, j)
+        x = _over(x, drop)
+        return x if order is None else x.permute(order)
     operands = [
         x if isinstance(x, (_core.NDArray, _core.Tensor)) else weft.asarray(x) for x in operands
     ]
@@ -304,7 +340,7 @@ def einsum(spec, *operands):
         for i, j in axes:
             x = _diagonal(x, i, j)
         # What only one operand names is summed before any product.
-        left.append(weft.sum(x, axis=drop, dtype=x.dtype) if drop else x)
+        left.append(_over(x, drop))
     for i, j, step in steps:
         b, a = left.pop(j), left.pop(i)
         left.append(_contract(a, b, step))

@@ -29,7 +29,10 @@ _NAMES = """
 _OF_ARRAYS = frozenset("diag dot trace".split())
 
 #: Plain calls of arrays on the host go straight to the core.
-_DIRECT = {"dot": _core._direct_dot, "bincount": _core._direct_bincount, "cross": _core._direct_cross}
+_DIRECT = {
+    name: getattr(_core, f"_direct_{name}")
+    for name in ("bincount", "cross", "cumprod", "cumsum", "dot")
+}
 
 
 def _definition(name):
