@@ -87,15 +87,21 @@ PyObject* direct_divisors(PyObject*, PyObject* const* args, Py_ssize_t count, Py
   });
 }
 
-/// bincount without weights of one axis.
+/// bincount of one axis, without weights or with floats.
 PyObject* direct_bincount(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     static constexpr const char* const parameters[] = {"x", "weights", "minlength"};
     const PlainArguments<3> given(args, count, names, parameters);
+    const nb::handle by = given(1, nb::none());
     if (!given.plain || !given.at[0].ptr() || !is_ndarray(given.at[0].ptr()) ||
-        !given(1, nb::none()).is_none())
+        !(by.is_none() || is_ndarray(by.ptr())))
       return not_plain();
     const NDArray& x = unwrap(given.at[0].ptr());
+    const NDArray* const weights = by.is_none() ? nullptr : &unwrap(by.ptr());
+    if (weights && (!weights->on_host() || !(weights->shape() == x.shape()) ||
+                    !is_integer(x.elem()) ||
+                    !(weights->elem() == Elem::float32 || weights->elem() == Elem::float64)))
+      return not_plain();
     std::int64_t least = 0;
     if (PyObject* const asked = given.at[2].ptr()) {
       if (!PyLong_CheckExact(asked)) return not_plain();
@@ -106,7 +112,9 @@ PyObject* direct_bincount(PyObject*, PyObject* const* args, Py_ssize_t count, Py
       PyErr_Clear();
       return not_plain();
     }
-    return wrap_plain(at_once_or_unlocked(x, [&] { return counts_from_zero(x, least); }));
+    return wrap_plain(at_once_or_unlocked(x, [&] {
+      return weights ? sums_from_zero(x, *weights, least) : counts_from_zero(x, least);
+    }));
   });
 }
 
@@ -153,6 +161,38 @@ PyObject* direct_scan(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
   });
 }
 
+template <typename T>
+bool any_nan(const NDArray& x) {
+  const T* const at = reinterpret_cast<const T*>(x.host());
+  bool found = false;
+  for (std::int64_t i = 0; i < x.size(); ++i) found |= at[i] != at[i];
+  return found;
+}
+
+/// nansum, nanmax, nanmin of arrays of floats without NaN, of all elements or along an axis: the
+/// plain reduction, whose result then has no NaN.
+template <ReduceOp op>
+PyObject* direct_without_nan(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
+  return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    static constexpr const char* const parameters[] = {"x", "axis", "dim"};
+    const PlainArguments<3> given(args, count, names, parameters);
+    PyObject* const along = given(1, given.at[2]).ptr();
+    if (!given.plain || count < 1 || count > 2 || !is_ndarray(args[0]) ||
+        (given.at[1].ptr() && given.at[2].ptr()) || (along && !PyLong_CheckExact(along)))
+      return not_plain();
+    const NDArray& x = unwrap(args[0]);
+    const bool wide = x.elem() == Elem::float64;
+    const long axis = along ? PyLong_AsLong(along) : 0;
+    if (PyErr_Occurred() || !x.on_host() || x.size() == 0 || !(wide || x.elem() == Elem::float32) ||
+        (along && (axis < -x.ndim() || axis >= x.ndim())))
+      return PyErr_Clear(), not_plain();
+    const Axes axes = along ? Axes{false, Dims{axis}} : Axes{};
+    NDArray out = at_once_or_unlocked(x, [&] { return reduce(op, x, axes, false); });
+    if (wide ? any_nan<double>(out) : any_nan<float>(out)) return not_plain();
+    return wrap(std::move(out));
+  });
+}
+
 /// linalg.cross of two arrays of one shape and type.
 PyObject* direct_cross(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
@@ -177,6 +217,9 @@ void bind_selection(nb::module_& m) {
                                  direct_definition("bincount", direct_bincount),
                                  direct_definition("partition", direct_partition),
                                  direct_definition("cross", direct_cross),
+                                 direct_definition("nansum", direct_without_nan<ReduceOp::sum>),
+                                 direct_definition("nanmax", direct_without_nan<ReduceOp::max>),
+                                 direct_definition("nanmin", direct_without_nan<ReduceOp::min>),
                                  direct_definition("cumsum", direct_scan<ReduceOp::sum>),
                                  direct_definition("cumprod", direct_scan<ReduceOp::prod>),
                                  direct_definition("gcd", direct_divisors<false>),

@@ -9,6 +9,7 @@ import operator
 import weft
 
 from .. import _core
+from .._boundary import direct
 from .._core import NDArray, Tensor
 from .._dispatch import whole
 from .common import axis_of, beside, plain, real, refused, value
@@ -116,12 +117,14 @@ def _joined_with(out, initial, join):
     return out if initial is None else join(weft.where(weft.isnan(plain(out)), initial, out), initial)  # fmt: skip
 
 
+@direct(_core._direct_nanmax)
 def nanmax(x, axis=None, keepdims=False, *, where=None, initial=None):
     """The largest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
     out = _extreme_number(weft.max, _there(x, where), -math.inf, axis, keepdims)
     return _joined_with(out, initial, weft.maximum)
 
 
+@direct(_core._direct_nanmin)
 def nanmin(x, axis=None, keepdims=False, *, where=None, initial=None):
     """The smallest of what is no NaN (and of `initial`) where `where` holds; NaN where there is nothing else."""
     out = _extreme_number(weft.min, _there(x, where), math.inf, axis, keepdims)

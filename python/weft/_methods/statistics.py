@@ -129,6 +129,15 @@ class Statistics:
         """The mean of what is no NaN, where `where` holds."""
         self = self if dtype is None else self.astype(dtype)
         self = self if where is None or where is True else weft.where(where, self, math.nan)
+        if (
+            isinstance(self, _core.NDArray)
+            and self.device.host_accessible
+            and self.dtype.kind == "f"
+            and self.size
+        ):
+            out = weft.mean(self, axis=dim, keepdims=keepdim)
+            if not weft.any(weft.isnan(out)):  # no NaN among the elements
+                return out
         count = (~weft.isnan(plain(self))).astype(self.dtype).sum(dim, keepdim)
         return self.nansum(dim, keepdim) / count
 
