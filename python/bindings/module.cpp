@@ -10,6 +10,7 @@
 #include "random.h"
 #include "recording_bridge.h"
 #include "rpc_bridge.h"
+#include "direct_calls.h"
 #include "selection.h"
 #include "weft/base/interrupt.h"
 #include "weft/runtime/at_end.h"
@@ -44,6 +45,7 @@ NB_MODULE(_core, m) {
   weft::py::bind_array_ops(m);
   weft::py::bind_random(m);
   weft::py::bind_selection(m);
+  weft::py::bind_direct_calls(m);
   weft::py::bind_dlpack(m);
   weft::py::bind_operations(m);
   weft::py::bind_public_function(m);

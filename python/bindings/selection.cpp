@@ -150,11 +150,12 @@ PyObject* direct_scan(PyObject*, PyObject* const* args, Py_ssize_t count, PyObje
     static constexpr const char* const parameters[] = {"input", "axis", "dim"};
     const PlainArguments<3> given(args, count, names, parameters);
     PyObject* const along = given(1, given.at[2]).ptr();
-    if (!given.plain || count < 1 || count > 2 || !is_ndarray(args[0]) || !along ||
-        (given.at[1].ptr() && given.at[2].ptr()) || !PyLong_CheckExact(along))
+    if (!given.plain || count < 1 || count > 2 || !is_ndarray(args[0]) ||
+        (given.at[1].ptr() && given.at[2].ptr()) || (along && !PyLong_CheckExact(along)))
       return not_plain();
     const NDArray& x = unwrap(args[0]);
-    const long axis = PyLong_AsLong(along);
+    if (!along && x.ndim() != 1) return not_plain();  // all elements in a row
+    const long axis = along ? PyLong_AsLong(along) : 0;
     if (PyErr_Occurred() || axis < -x.ndim() || axis >= x.ndim() || !x.on_host())
       return PyErr_Clear(), not_plain();
     return wrap(at_once_or_unlocked(x, [&] { return scan(op, x, static_cast<int>(axis)); }));

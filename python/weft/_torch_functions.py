@@ -31,7 +31,7 @@ _OF_ARRAYS = frozenset("diag dot trace".split())
 #: Plain calls of arrays on the host go straight to the core.
 _DIRECT = {
     name: getattr(_core, f"_direct_{name}")
-    for name in ("bincount", "cross", "cumprod", "cumsum", "dot", "nansum")
+    for name in "bincount cross cumprod cumsum dot inner nansum outer ravel swapaxes".split()
 }
 
 

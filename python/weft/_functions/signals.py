@@ -8,6 +8,7 @@ import math
 import weft
 
 from .. import _core
+from .._boundary import direct
 from .._core import NDArray
 from .._pointwise import composed
 from .common import along, axis_of, beside, plain, real, refused, value
@@ -47,6 +48,7 @@ def _vector(x, name):
     return x
 
 
+@direct(_core._direct_convolve)
 def convolve(a, v, mode="full"):
     """The sums of a[k] v[n - k]: "full", "same" (as long as the longer) or "valid" (where they overlap wholly)."""
     return _sliding(a, v, mode, "convolve")

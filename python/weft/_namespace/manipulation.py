@@ -6,7 +6,7 @@ from __future__ import annotations
 import builtins as _py
 
 from .. import _core
-from .._boundary import publish as _publish
+from .._boundary import direct as _direct, publish as _publish
 from .._errors import error as _error
 from .common import _array, _axis, _is_tensor
 from .creation import arange, zeros
@@ -106,6 +106,7 @@ def expand_dims(x, /, axis):
     return _core._expand_dims(x, axis)
 
 
+@_direct(_core._direct_squeeze)
 def squeeze(x, /, axis=None):
     """A view without axes of extent 1: these, or all that there are."""
     if axis is None:
