@@ -202,7 +202,6 @@ def test_short_calls_of_views_and_vectors():
     for call in (
         lambda: weft.swapaxes(x, 0, 3),
         lambda: weft.inner(x[0, 0], x[0, 0, :3]),
-        lambda: weft.outer(x, x),
         lambda: weft.insert(x[0, 0], 6, 1),
         lambda: weft.delete(x[0, 0], 4),
         lambda: weft.cumsum(x, 5),

@@ -7,6 +7,7 @@ import itertools
 
 import weft
 
+from .._core import NDArray
 from .._errors import error as _error
 from .common import along, axis_of, beside, plain, refused, value
 
@@ -98,12 +99,13 @@ def atleast_3d(*arrays):
 
 def vstack(arrays):
     """Arrays below one another; vectors are rows."""
-    return weft.concat([atleast_2d(a) for a in arrays], axis=0)
+    arrays = [a if type(a) is NDArray and a.ndim > 1 else atleast_2d(a) for a in arrays]
+    return weft.concat(arrays, axis=0)
 
 
 def hstack(arrays):
     """Arrays beside one another: along the second axis, vectors along their only one."""
-    arrays = [atleast_1d(a) for a in arrays]
+    arrays = [a if type(a) is NDArray and a.ndim else atleast_1d(a) for a in arrays]
     return weft.concat(arrays, axis=0 if arrays and arrays[0].ndim == 1 else 1)
 
 
