@@ -78,8 +78,8 @@ PyObject* direct_outer(PyObject*, PyObject* const* args, Py_ssize_t count, PyObj
     constexpr std::int64_t kFew = 256;
     if (!a || a->ndim() != 1 || b->ndim() != 1 || a->size() > kFew || b->size() > kFew)
       return not_plain();
-    return wrap(
-        apply(Op::multiply, Arg(a->reshape(Dims{a->size(), 1})), Arg(b->reshape(Dims{1, b->size()}))));
+    return wrap(apply(Op::multiply, Arg(a->reshape(Dims{a->size(), 1})),
+                      Arg(b->reshape(Dims{1, b->size()}))));
   });
 }
 

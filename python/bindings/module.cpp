@@ -4,13 +4,13 @@
 #include <optional>
 
 #include "array_type.h"
+#include "direct_calls.h"
 #include "errors.h"
 #include "program.h"
 #include "public_function.h"
 #include "random.h"
 #include "recording_bridge.h"
 #include "rpc_bridge.h"
-#include "direct_calls.h"
 #include "selection.h"
 #include "weft/base/interrupt.h"
 #include "weft/runtime/at_end.h"

@@ -98,9 +98,9 @@ PyObject* direct_bincount(PyObject*, PyObject* const* args, Py_ssize_t count, Py
       return not_plain();
     const NDArray& x = unwrap(given.at[0].ptr());
     const NDArray* const weights = by.is_none() ? nullptr : &unwrap(by.ptr());
-    if (weights && (!weights->on_host() || !(weights->shape() == x.shape()) ||
-                    !is_integer(x.elem()) ||
-                    !(weights->elem() == Elem::float32 || weights->elem() == Elem::float64)))
+    if (weights &&
+        (!weights->on_host() || !(weights->shape() == x.shape()) || !is_integer(x.elem()) ||
+         !(weights->elem() == Elem::float32 || weights->elem() == Elem::float64)))
       return not_plain();
     std::int64_t least = 0;
     if (PyObject* const asked = given.at[2].ptr()) {
@@ -129,8 +129,8 @@ PyObject* direct_partition(PyObject*, PyObject* const* args, Py_ssize_t count, P
       return not_plain();
     const NDArray& x = unwrap(given.at[0].ptr());
     std::int64_t k = PyLong_AsLongLong(place), axis = along ? PyLong_AsLongLong(along) : -1;
-    if (PyErr_Occurred() || axis < -x.ndim() || axis >= x.ndim() || !x.on_host() ||
-        x.size() == 0 || is_complex(x.elem())) {
+    if (PyErr_Occurred() || axis < -x.ndim() || axis >= x.ndim() || !x.on_host() || x.size() == 0 ||
+        is_complex(x.elem())) {
       PyErr_Clear();
       return not_plain();
     }

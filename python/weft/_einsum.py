@@ -208,7 +208,11 @@ def _by_vector(ta, shape_a, tb, shape_b, right):
     """A vector by an axis that is not the last, whose other axes stay in order: (is the vector first?, shape of a stack of matrices, shape of the
     result), which is the vector's product with them and moves nothing; else None."""
     first = len(ta) == 1
-    (v, n), (t, shape) = ((ta, shape_a[0]), (tb, shape_b)) if first else ((tb, shape_b[:1] and shape_b[0]), (ta, shape_a))
+    (v, n), (t, shape) = (
+        ((ta, shape_a[0]), (tb, shape_b))
+        if first
+        else ((tb, shape_b[:1] and shape_b[0]), (ta, shape_a))
+    )
     at = t.find(v) if len(v) == 1 else -1
     if not 0 <= at < len(t) - 1 or len(set(t)) < len(t) or right != t[:at] + t[at + 1 :]:
         return None

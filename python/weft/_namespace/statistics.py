@@ -171,7 +171,9 @@ def _moment_of_marked(name, x, axis, keepdims, where, correction=0.0, about=None
     if _name(x.dtype) in _NARROW:  # a sum may lie beyond the type's range
         about = None if about is None else about.astype(_float32)
         wide = x.astype(_float32)
-        return _moment_of_marked(name, wide, axis, keepdims, where, correction, about).astype(x.dtype)
+        return _moment_of_marked(name, wide, axis, keepdims, where, correction, about).astype(
+            x.dtype
+        )
     where = where if hasattr(where, "dtype") else asarray(where)
     marked = broadcast_to(where.astype(_bool), tuple(x.shape))
     count = count_nonzero(marked, axis=axis, keepdims=True).astype(x.dtype)

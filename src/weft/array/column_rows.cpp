@@ -40,8 +40,8 @@ void copy_row(char* to, const char* from, std::int64_t bytes) {
 }
 
 /// Rows of columns in memory, `pitch` elements apart, and their copies one after the other; of
-/// several slabs of such rows, one behind the other, all columns in one. 16-bit floats are copied as
-/// they are and widened all at once.
+/// several slabs of such rows, one behind the other, all columns in one. 16-bit floats are copied
+/// as they are and widened all at once.
 class ColumnBlock {
  public:
   ColumnBlock(const NDArray& x, Elem compute, std::int64_t n, std::int64_t width,
@@ -242,7 +242,8 @@ NDArray by_blocks(RowKernel kind, std::span<const NDArray* const> operands, std:
   const std::int64_t fit = kBlockBytes / static_cast<std::int64_t>(operands.size()) / bytes / n;
   const std::int64_t most = std::clamp(fit / 16 * 16, kNarrowBlock, kWideBlock);
   // Of few columns several slabs are one block.
-  const std::int64_t outer = x.size() / n / inner, slabs = std::clamp<std::int64_t>(most / inner, 1, outer);
+  const std::int64_t outer = x.size() / n / inner,
+                     slabs = std::clamp<std::int64_t>(most / inner, 1, outer);
   const std::int64_t width = std::min(inner * slabs, most);
   const std::int64_t blocks = slabs > 1 ? 1 : (inner + width - 1) / width;
   NDArray in[2];
@@ -253,7 +254,8 @@ NDArray by_blocks(RowKernel kind, std::span<const NDArray* const> operands, std:
   shape[axis] = left;
   const NDArray out = NDArray::empty(x.device(), x.elem(), shape);
   runtime::Pool::shared().parallel_for(
-      (outer + slabs - 1) / slabs * blocks, std::max<std::int64_t>(1, kParallelGrain / 4 / (n * width)),
+      (outer + slabs - 1) / slabs * blocks,
+      std::max<std::int64_t>(1, kParallelGrain / 4 / (n * width)),
       [&](std::int64_t begin, std::int64_t end) {
         ColumnBlock first(x, compute_elem, n, width, inner);
         std::optional<ColumnBlock> second;

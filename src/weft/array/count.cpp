@@ -87,7 +87,8 @@ std::optional<NDArray> counts_of_type(const NDArray& x, const T* at, std::int64_
   const auto bin = [](T v) { return static_cast<std::size_t>(std::make_unsigned_t<T>(v)); };
   std::int64_t i = 0;
   for (; i + kTables <= n; i += kTables)
-    for (std::int64_t t = 0; t < kTables; ++t) ++table[t * step + static_cast<std::int64_t>(bin(at[i + t]))];
+    for (std::int64_t t = 0; t < kTables; ++t)
+      ++table[t * step + static_cast<std::int64_t>(bin(at[i + t]))];
   for (; i < n; ++i) ++table[bin(at[i])];
   for (std::int64_t t = 1; apart && t < kTables; ++t)
     for (std::int64_t k = 0; k < bins; ++k) table[k] += table[t * bins + k];

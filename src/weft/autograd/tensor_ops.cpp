@@ -222,7 +222,8 @@ Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) {
     if (NDArray one = moments(Moment::mean, x.data(), axes, keepdims, 0); one.defined())
       return make_tensor("mean", std::move(one), {x}, spread, kReadsNothing);
   }
-  if (is_narrow_float(x.elem())) {  // the sum may lie beyond the type's range, where the mean does not
+  if (is_narrow_float(
+          x.elem())) {  // the sum may lie beyond the type's range, where the mean does not
     const NDArray total = reduce(ReduceOp::sum, x.data(), axes, keepdims, Elem::float32);
     return make_tensor("mean", apply(Op::multiply, total, Arg(1 / count)).astype(x.elem()), {x},
                        spread, kReadsNothing);

@@ -85,8 +85,8 @@ WEFT_INLINE __m256 magnitudes(__m512 pairs) {
   const __m512i odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
   const __m512d re = _mm512_permutex2var_pd(a, even, b), im = _mm512_permutex2var_pd(a, odd, b);
   const __m512d infinity = _mm512_set1_pd(__builtin_inf());
-  const __mmask8 infinite = _mm512_cmp_pd_mask(re, infinity, _CMP_EQ_OQ) |
-                            _mm512_cmp_pd_mask(im, infinity, _CMP_EQ_OQ);
+  const __mmask8 infinite =
+      _mm512_cmp_pd_mask(re, infinity, _CMP_EQ_OQ) | _mm512_cmp_pd_mask(im, infinity, _CMP_EQ_OQ);
   const __m512d sum = _mm512_mask_mov_pd(_mm512_add_pd(re, im), infinite, infinity);
   return _mm512_cvtpd_ps(root<false>(sum));
 }
