@@ -11,6 +11,7 @@
 #include "weft/ir/compare.h"
 #include "weft/ir/reduction_pattern.h"
 #include "weft/ir/visit.h"
+#include "weft/rules/host_dot.h"
 #include "weft/schedule/tree.h"
 
 namespace weft::rules {
@@ -117,16 +118,17 @@ struct Costs {
                          static_cast<double>(tiles_across * tiles_down);
     const double bytes = width * nest.widest_bytes;
     const double loads = r + v * static_cast<double>(across);
+    const auto joined = static_cast<double>(t.terms);
     double term = std::max({r * v / kIssue, loads / kIssue, kLatency});
-    if (terms * bytes > kFirstCache) term = std::max(term, bytes / kSecondRate);
+    if (terms * bytes > kFirstCache) term = std::max(term, joined * bytes / kSecondRate);
     const bool last = t.column + 1 == nest.spatial.size();
-    double out = tiles * (terms * (term + 0.2) + kTile);
+    double out = tiles * (terms / joined * (term + 0.2) + kTile);
     out += results * (last ? kStoreVector / static_cast<double>(t.lanes) : kStoreElement);
     const bool pads = column.extent % (t.vectors * t.lanes) != 0;
     // What is no one-to-one copy of the operand is longer than its elements by at most the windows.
     const double held =
         plain ? elements(t.operand) : elements(t.operand) / std::max(1.0, terms / 4);
-    if (t.pack) out += held * kPackElement;
+    if (t.pack) out += held * kPackElement / joined;
     else if (plain) out += held / width * std::max(1.0, bytes / 64) * kLine;
     if (pads) out += held * kPadElement + results * kPadElement / static_cast<double>(t.lanes);
     return out;
@@ -236,6 +238,10 @@ std::vector<HostProduct> tiles_of(const Nest& nest, const TargetInfo& machine, b
     if (!columns) continue;
     const bool beside = column.steps[columns->operand] == 1;
     HostProduct t;
+    const auto dot = columns->plain && operands.size() == 2
+                         ? match_dot(nest, machine, static_cast<std::size_t>(columns->across))
+                         : std::nullopt;
+    if (dot) t.terms = dot->terms, t.term_loop = dot->reduction;
     t.column = k;
     t.lanes = lanes;
     t.operand = columns->operand;
@@ -260,7 +266,7 @@ std::vector<HostProduct> tiles_of(const Nest& nest, const TargetInfo& machine, b
           if (columns->plain) add(true);
           else if (beside) add(false);
           // Few rows read a panel hardly more often than it is written.
-          if (columns->plain && beside &&
+          if (columns->plain && beside && !dot &&
               (open || (costs.results <= 8.0 * static_cast<double>(rows * column.extent) &&
                         odd_lines(nest, t))))
             add(false);
@@ -334,16 +340,32 @@ void open_host_product(HostProduct& tile, const Nest& nest, const TargetInfo& ma
 
 namespace {
 
+/// The loop over a tile's columns as vectors that the machine has: a compiler makes other numbers
+/// of them than powers of two into longer ones.
+void vectorize_columns(Schedule& sch, const LoopRef& columns, const HostProduct& tile) {
+  if (tile.terms == 1 && std::has_single_bit(static_cast<std::uint64_t>(tile.vectors)))
+    return sch.vectorize(columns);
+  const auto cut = sch.split(columns, {factor(tile.vectors), factor(tile.lanes)});
+  sch.unroll(cut[0]);
+  sch.vectorize(cut[1]);
+}
+
 /// The operand that moves along the columns, copied in panels as wide as a tile.
 BlockRef pack_operand(Schedule& sch, const Nest& nest, const HostProduct& tile) {
   const std::size_t axes = nest.node->iters.size(), results = nest.spatial.size();
   const std::int64_t columns = tile.vectors * tile.lanes;
-  std::string names, lead, inside;
+  std::string names, lead, inside, neighbour;
   for (std::size_t i = 0; i < axes; ++i) {
     names += cat(i ? ", x" : "x", i);
     const NestLoop& l = i < results ? nest.spatial[i] : nest.reduction[i - results];
-    if (i != tile.column && l.moves[tile.operand])
-      (i < results ? lead : inside) += cat("x", i, ", ");
+    if (i == tile.column || !l.moves[tile.operand]) continue;
+    std::string& part = i < results ? lead : inside;
+    if (tile.terms > 1 && i == results + tile.term_loop) {
+      part += cat("x", i, " // ", tile.terms, ", ");
+      neighbour = cat(", x", i, " % ", tile.terms);
+    } else {
+      part += cat("x", i, ", ");
+    }
   }
   const std::string column = cat("x", tile.column);
   // Reads are in an order of their own.
@@ -353,16 +375,68 @@ BlockRef pack_operand(Schedule& sch, const Nest& nest, const HostProduct& tile) 
   return sch.reindex_cache_read(
       nest.block, read, "global",
       schedule::IndexMap::parse(cat("lambda ", names, ": (", lead, column, " // ", columns, ", ",
-                                    inside, column, " % ", columns, ")")));
+                                    inside, column, " % ", columns, neighbour, ")")));
 }
 
-/// The loop over a tile's columns as vectors that the machine has: a compiler makes other numbers
-/// of them than powers of two into longer ones.
-void vectorize_columns(Schedule& sch, const LoopRef& columns, const HostProduct& tile) {
-  if (std::has_single_bit(static_cast<std::uint64_t>(tile.vectors))) return sch.vectorize(columns);
-  const auto cut = sch.split(columns, {factor(tile.vectors), factor(tile.lanes)});
-  sch.unroll(cut[0]);
-  sch.vectorize(cut[1]);
+/// The loops of a panel's copy, of which the first `leading` and the one over panels are around it.
+void schedule_panel(Schedule& sch, const Nest& nest, const HostProduct& tile, BlockRef packed,
+                    std::size_t leading) {
+  const std::int64_t columns = tile.vectors * tile.lanes;
+  const std::vector<LoopRef> all = sch.get_loops(packed);
+  if (all.size() <= leading + 1) return;
+  const auto cut = sch.split(all[leading + 1], {std::nullopt, factor(columns)});
+  std::vector<LoopRef> inner{cut[0]};
+  if (tile.terms == 1) {
+    inner.insert(inner.end(), all.begin() + static_cast<std::ptrdiff_t>(leading) + 2, all.end());
+    inner.push_back(cut[1]);
+    sch.reorder(inner);
+    return vectorize_columns(sch, cut[1], tile);
+  }
+  std::size_t at = leading + 2;
+  LoopRef neighbours;
+  for (std::size_t r = 0; r < nest.reduction.size(); ++r) {
+    if (!nest.reduction[r].moves[tile.operand]) continue;
+    if (r == tile.term_loop) {
+      const auto terms = sch.split(all[at], {std::nullopt, factor(tile.terms)});
+      inner.push_back(terms[0]);
+      neighbours = terms[1];
+    } else {
+      inner.push_back(all[at]);
+    }
+    ++at;
+  }
+  const bool beside = nest.spatial[tile.column].steps[tile.operand] == 1;
+  const auto lanes = sch.split(cut[1], {factor(tile.vectors), factor(tile.lanes)});
+  for (const LoopRef& l : {lanes[0], lanes[1], neighbours}) inner.push_back(l);
+  sch.reorder(inner);
+  if (beside) {
+    sch.annotate(neighbours, "neighbours", Json(true));
+    sch.vectorize(lanes[1]);
+  } else if (nest.reduction[tile.term_loop].steps[tile.operand] == 1) {
+    sch.vectorize(neighbours);
+  }
+}
+
+/// Operands of an instruction's terms: those of the rows side by side, what was padded in vectors.
+void lay_out_terms(Schedule& sch, BlockRef block, const HostProduct& tile,
+                   const std::vector<BlockRef>& longer) {
+  const BlockNode* node = block_node(sch, block);
+  std::size_t first = 0;
+  while (node->iters[first].kind == IterKind::spatial) ++first;
+  // The panels are read along the columns, so the rows' operand is the other one.
+  const VarNode* column = node->iters[tile.column].var.get();
+  const BufferNode* rows = nullptr;
+  for (const LoadNode* l : loads_of(node)) {
+    const bool moves = std::any_of(l->indices.begin(), l->indices.end(),
+                                   [&](const Expr& e) { return uses_var(e, column); });
+    if (!moves) rows = l->buffer.get();
+  }
+  std::optional<BlockRef> padded;
+  for (const BlockRef& b : longer) {
+    if (block_node(sch, b)->writes[0].buffer.get() == rows) padded = b;
+    else sch.compute_inline(b);
+  }
+  lay_out_rows(sch, block, rows, DotTerms{tile.terms, tile.term_loop}, padded);
 }
 
 /// The first loop that gives every thread something, or the longest.
@@ -386,21 +460,28 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
   const std::int64_t columns = tile.vectors * tile.lanes;
   const std::int64_t missing = (columns - nest.spatial[tile.column].extent % columns) % columns;
   const bool has_rows = tile.row != tile.column;
+  const std::int64_t lacking =
+      tile.terms == 1 ? 0
+                      : ceil_div(nest.reduction[tile.term_loop].extent, tile.terms) * tile.terms -
+                            nest.reduction[tile.term_loop].extent;
   BlockRef store;
-  if (missing) {
+  std::vector<BlockRef> longer;  // operands that were padded
+  if (missing || lacking) {
     std::vector<std::int64_t> padding(axes, 0);
     padding[tile.column] = missing;
-    store = sch.pad_einsum(block, padding).back();
-    sch.set_scope(block, 0, "local");
-  } else {
-    store = sch.cache_write(block, 0, "local");
+    if (lacking) padding[results + tile.term_loop] = lacking;
+    longer = sch.pad_einsum(block, padding);
+    if (missing) store = longer.back(), longer.pop_back();
   }
+  if (missing) sch.set_scope(block, 0, "local");
+  else store = sch.cache_write(block, 0, "local");
   std::optional<BlockRef> packed;
   if (tile.pack) {
     Nest now = nest;  // buffers are others since
     now.node = block_node(sch, block);
     packed = pack_operand(sch, now, tile);
   }
+  if (tile.terms > 1) lay_out_terms(sch, block, tile, longer);
   lay_out_results(sch, block, tile.row, tile.column);
   const std::vector<LoopRef> loops = sch.get_loops(block);
   const auto wide =
@@ -422,25 +503,29 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
   }
   const std::vector<LoopRef> outer = order;
   order.push_back(wide[1]);
-  order.insert(order.end(), loops.begin() + static_cast<std::ptrdiff_t>(results), loops.end());
+  LoopRef first_term = loops[results], neighbours;
+  for (std::size_t r = results; r < axes; ++r) {
+    if (tile.terms == 1 || r != results + tile.term_loop) {
+      order.push_back(loops[r]);
+      continue;
+    }
+    const auto cut = sch.split(loops[r], {std::nullopt, factor(tile.terms)});
+    if (r == results) first_term = cut[0];
+    order.push_back(cut[0]);
+    neighbours = cut[1];
+  }
   if (row.var) order.push_back(row);
   order.push_back(wide[2]);
+  if (neighbours.var) order.push_back(neighbours);
   sch.reorder(order);
   if (packed) {
     sch.compute_at(*packed, wide[0]);
-    const std::vector<LoopRef> all = sch.get_loops(*packed);
-    if (all.size() > leading + 1) {
-      const auto cut = sch.split(all[leading + 1], {std::nullopt, factor(columns)});
-      std::vector<LoopRef> inner{cut[0]};
-      inner.insert(inner.end(), all.begin() + static_cast<std::ptrdiff_t>(leading) + 2, all.end());
-      inner.push_back(cut[1]);
-      sch.reorder(inner);
-      vectorize_columns(sch, cut[1], tile);
-    }
+    schedule_panel(sch, nest, tile, *packed, leading);
   }
   sch.reverse_compute_at(store, wide[1], true);
   const std::vector<LoopRef> stored = sch.get_loops(store);
-  const BlockRef init = sch.decompose_reduction(block, loops[results]);
+  const BlockRef init = sch.decompose_reduction(block, first_term);
+  if (neighbours.var) sch.annotate(neighbours, "neighbours", Json(true));
   const std::vector<LoopRef> first = sch.get_loops(init);
   if (row.var) sch.unroll(row), sch.unroll(first[first.size() - 2]);
   vectorize_columns(sch, wide[2], tile);

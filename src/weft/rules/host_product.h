@@ -18,6 +18,8 @@ struct HostProduct {
   bool pack = false;                   // it is copied in panels as wide as a tile
   std::int64_t lanes = 8, panel = 4;   // elements of a vector; tiles of a panel
   bool parallel = false;
+  std::int64_t terms = 1;        // that one instruction adds (host_dot.h)
+  std::size_t term_loop = 0;     // the loop of the sum in which these are neighbours
   double cycles = 0;  // expected, of the whole nest
 };
 

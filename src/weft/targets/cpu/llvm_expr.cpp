@@ -550,6 +550,8 @@ std::string FunctionEmitter::call(const CallNode* e) {
         cat("phi ", value_type(t), " [ ", a, ", %", from_a, " ], [ ", b, ", %", from_b, " ]"));
   }
   if (op == "likely" || op == "nontemporal") return expr(e->args[0]);
+  if (op == "dot") return dot(e);
+  if (op == "vector_interleave") return interleave(e);
   if (op == "address_of") {
     const auto* l = as<LoadNode>(e->args[0]);
     const auto* r = as<RampNode>(l->indices[0]);
