@@ -17,6 +17,8 @@ using namespace ir;
 
 namespace {
 
+constexpr std::int64_t kCopyLanes = 16;
+
 const BlockNode* block_node(const Schedule& sch, BlockRef block) {
   return schedule::find_block(sch.mod(), block)->realize()->block.get();
 }
@@ -44,16 +46,25 @@ std::optional<std::pair<const LoadNode*, const LoadNode*>> narrow_factors(const 
   return std::pair{a, b};
 }
 
-std::int64_t terms_of(const TargetInfo& machine, DType sum, DType a, DType b) {
+/// The instruction for these types; false: there is none, and wider copies gain nothing.
+bool choose(const TargetInfo& machine, DType sum, DType a, DType b, DotTerms& out) {
   if (a.is_integral() && b.is_integral() && sum.is_integral() && sum.bits == 32) {
-    if (a.bits == 8 && b.bits == 8)
-      return machine.limit(
-          a.is_int() == b.is_int() ? limits::kDotEqualBytes : limits::kDotMixedBytes, 0);
-    if (a == dtypes::int16 && b == dtypes::int16) return machine.limit(limits::kDotWords, 0);
+    const bool bytes = a.bits == 8 && b.bits == 8;
+    if (bytes) {
+      out.terms = machine.limit(
+          a.is_int() == b.is_int() ? limits::kDotEqualBytes : limits::kDotMixedBytes, 1);
+      if (out.terms > 1) return true;
+    }
+    const auto fits = [](DType t) { return t.bits == 8 || t == dtypes::int16; };
+    out.terms = fits(a) && fits(b) ? machine.limit(limits::kDotWords, 1) : 1;
+    if (a != dtypes::int16 || b != dtypes::int16) out.held = dtypes::int16;
+    return out.terms > 1;
   }
-  if (sum == dtypes::float32 && a.is_bfloat() && b.is_bfloat())
-    return machine.limit(limits::kDotBfloat16, 0);
-  return 0;
+  if (sum != dtypes::float32 || !a.is_float() || !b.is_float() || a.bits != 16 || b.bits != 16)
+    return false;
+  if (a.is_bfloat() && b.is_bfloat()) out.terms = machine.limit(limits::kDotBfloat16, 1);
+  if (out.terms == 1) out.held = dtypes::float32;
+  return true;
 }
 
 /// The axis that is the iterator and nothing else; absent where another index has it too.
@@ -70,14 +81,14 @@ std::optional<std::size_t> axis_of(const LoadNode* l, const VarNode* iterator) {
 }  // namespace
 
 std::optional<DotTerms> match_dot(const Nest& nest, const TargetInfo& machine,
-                                  std::size_t columns) {
+                                  std::int64_t across) {
   const auto factors = narrow_factors(nest.node);
-  if (!factors || columns > 1) return std::nullopt;
+  if (!factors || across != 1) return std::nullopt;
   const auto [a, b] = *factors;
-  const DType sum = nest.node->writes[0].buffer->dtype;
   DotTerms out;
-  out.terms = terms_of(machine, sum, a->buffer->dtype, b->buffer->dtype);
-  if (out.terms == 0) return std::nullopt;
+  if (!choose(machine, nest.node->writes[0].buffer->dtype, a->buffer->dtype, b->buffer->dtype, out))
+    return std::nullopt;
+  if (out.terms == 1) return out;
   // The longest of the sum's loops: the fewest terms are added that count nothing.
   std::int64_t most = 0;
   for (std::size_t r = 0; r < nest.reduction.size(); ++r) {
@@ -98,19 +109,22 @@ void lay_out_rows(Schedule& sch, BlockRef block, const BufferNode* rows, const D
   std::size_t first = 0;  // of the sum's iterators
   while (node->iters[first].kind == IterKind::spatial) ++first;
   const VarNode* term = node->iters[first + dot.reduction].var.get();
-  const auto factors = *narrow_factors(node);
-  const LoadNode* l = factors.first->buffer.get() == rows ? factors.first : factors.second;
-  const std::size_t axis = *axis_of(l, term), axes = l->indices.size();
-  if (axis + 1 == axes && l->buffer->strides.empty()) {
-    if (padded) {
-      const std::vector<LoopRef> loops = sch.get_loops(*padded);
-      sch.vectorize(sch.split(loops.back(), {std::nullopt, factor(16)})[1]);
-    }
-    return;
-  }
+  const LoadNode* l = nullptr;
+  for_each_expr(node->body, [&](const Expr& e) {
+    const auto* each = as<LoadNode>(e);
+    if (each && each->buffer.get() == rows) l = each;
+  });
+  const std::size_t axes = l->indices.size(), axis = dot.terms == 1 ? axes : *axis_of(l, term);
+  const bool beside = dot.terms == 1 || axis + 1 == axes;
+  if (beside && !dot.held && !padded && l->buffer->strides.empty()) return;
   std::int64_t read = 0;
   while (node->reads[static_cast<std::size_t>(read)].buffer.get() != rows) ++read;
   const BlockRef copy = padded ? *padded : sch.cache_read(block, read, "global");
+  if (dot.held) sch.unsafe_set_dtype(copy, 0, to_string(*dot.held));
+  if (beside) {
+    const std::vector<LoopRef> loops = sch.get_loops(copy);
+    return sch.vectorize(sch.split(loops.back(), {std::nullopt, factor(kCopyLanes)})[1]);
+  }
   std::string names, to;
   for (std::size_t d = 0; d < axes; ++d) {
     names += cat(d ? ", d" : "d", d);
@@ -122,7 +136,7 @@ void lay_out_rows(Schedule& sch, BlockRef block, const BufferNode* rows, const D
   const std::vector<LoopRef> loops = sch.get_loops(copy);
   const auto terms = sch.split(loops[axis], {std::nullopt, factor(dot.terms)});
   // Neighbours of the operand lie along its last axis.
-  const auto lanes = sch.split(loops.back(), {std::nullopt, factor(16)});
+  const auto lanes = sch.split(loops.back(), {std::nullopt, factor(kCopyLanes)});
   std::vector<LoopRef> order;
   for (std::size_t d = 0; d + 1 < axes; ++d) order.push_back(d == axis ? terms[0] : loops[d]);
   for (const LoopRef& loop : {lanes[0], lanes[1], terms[1]}) order.push_back(loop);

@@ -116,7 +116,7 @@ struct Costs {
     const double down = t.row == t.column ? 1 : static_cast<double>(row.extent);
     const double tiles = results / static_cast<double>(column.extent) / down *
                          static_cast<double>(tiles_across * tiles_down);
-    const double bytes = width * nest.widest_bytes;
+    const double bytes = width * (t.held ? t.held->bytes() : nest.widest_bytes);
     const double loads = r + v * static_cast<double>(across);
     const auto joined = static_cast<double>(t.terms);
     double term = std::max({r * v / kIssue, loads / kIssue, kLatency});
@@ -239,9 +239,9 @@ std::vector<HostProduct> tiles_of(const Nest& nest, const TargetInfo& machine, b
     const bool beside = column.steps[columns->operand] == 1;
     HostProduct t;
     const auto dot = columns->plain && operands.size() == 2
-                         ? match_dot(nest, machine, static_cast<std::size_t>(columns->across))
+                         ? match_dot(nest, machine, columns->across)
                          : std::nullopt;
-    if (dot) t.terms = dot->terms, t.term_loop = dot->reduction;
+    if (dot) t.terms = dot->terms, t.term_loop = dot->reduction, t.held = dot->held;
     t.column = k;
     t.lanes = lanes;
     t.operand = columns->operand;
@@ -395,7 +395,8 @@ void schedule_panel(Schedule& sch, const Nest& nest, const HostProduct& tile, Bl
   std::size_t at = leading + 2;
   LoopRef neighbours;
   for (std::size_t r = 0; r < nest.reduction.size(); ++r) {
-    if (!nest.reduction[r].moves[tile.operand]) continue;
+    // Loops of one iteration do not come along.
+    if (!nest.reduction[r].moves[tile.operand] || nest.reduction[r].extent == 1) continue;
     if (r == tile.term_loop) {
       const auto terms = sch.split(all[at], {std::nullopt, factor(tile.terms)});
       inner.push_back(terms[0]);
@@ -436,7 +437,7 @@ void lay_out_terms(Schedule& sch, BlockRef block, const HostProduct& tile,
     if (block_node(sch, b)->writes[0].buffer.get() == rows) padded = b;
     else sch.compute_inline(b);
   }
-  lay_out_rows(sch, block, rows, DotTerms{tile.terms, tile.term_loop}, padded);
+  lay_out_rows(sch, block, rows, DotTerms{tile.terms, tile.term_loop, tile.held}, padded);
 }
 
 /// The first loop that gives every thread something, or the longest.
@@ -480,8 +481,9 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
     Nest now = nest;  // buffers are others since
     now.node = block_node(sch, block);
     packed = pack_operand(sch, now, tile);
+    if (tile.held) sch.unsafe_set_dtype(*packed, 0, to_string(*tile.held));
   }
-  if (tile.terms > 1) lay_out_terms(sch, block, tile, longer);
+  if (tile.terms > 1 || tile.held) lay_out_terms(sch, block, tile, longer);
   lay_out_results(sch, block, tile.row, tile.column);
   const std::vector<LoopRef> loops = sch.get_loops(block);
   const auto wide =

@@ -20,6 +20,8 @@ struct HostProduct {
   bool parallel = false;
   std::int64_t terms = 1;        // that one instruction adds (host_dot.h)
   std::size_t term_loop = 0;     // the loop of the sum in which these are neighbours
+  /// Elements of panels, and of a copy of the rows' operand, where they are wider than the operands.
+  std::optional<DType> held;
   double cycles = 0;  // expected, of the whole nest
 };
 
