@@ -22,9 +22,11 @@ namespace {
 
 // What a processor with vectors of 32 bytes does in a clock, and the clocks of what surrounds a
 // tile. Two multiply-adds or two loads; four clocks until a sum can be added to; a tile begins and
-// ends; an element is copied into a panel or a longer buffer, stored in a vector, stored alone;
+// ends; an element is copied into a panel, alone or in a vector, or into a longer buffer, stored in
+// a vector, stored alone;
 // a line that is not next to the one before comes from the second cache.
-constexpr double kIssue = 2, kLatency = 4, kTile = 14, kPackElement = 1.2, kPadElement = 0.8,
+constexpr double kIssue = 2, kLatency = 4, kTile = 14, kPackElement = 1.2, kPackBeside = 0.3,
+                 kPadElement = 0.8,
                  kStoreVector = 1.5, kStoreElement = 2.5, kLine = 6;
 constexpr double kFirstCache = 24576, kSecondRate = 20;  // bytes; bytes in a clock
 constexpr std::int64_t kPanelBytes = 1 << 18, kMostPanel = 4;
@@ -128,9 +130,11 @@ struct Costs {
     // What is no one-to-one copy of the operand is longer than its elements by at most the windows.
     const double held =
         plain ? elements(t.operand) : elements(t.operand) / std::max(1.0, terms / 4);
-    if (t.pack) out += held * kPackElement / joined;
+    const bool beside = column.steps[t.operand] == 1;
+    if (t.pack) out += held * (beside ? kPackBeside : kPackElement) / joined;
     else if (plain) out += held / width * std::max(1.0, bytes / 64) * kLine;
-    if (pads) out += held * kPadElement + results * kPadElement / static_cast<double>(t.lanes);
+    if (pads) out += (t.pack ? 0 : held * kPadElement) + results * kPadElement / static_cast<double>(t.lanes);
+    if (t.terms > 1 || t.held) out += elements(1 - t.operand) * kPackBeside;
     return out;
   }
 };
@@ -418,26 +422,27 @@ void schedule_panel(Schedule& sch, const Nest& nest, const HostProduct& tile, Bl
   }
 }
 
-/// Operands of an instruction's terms: those of the rows side by side, what was padded in vectors.
-void lay_out_terms(Schedule& sch, BlockRef block, const HostProduct& tile,
-                   const std::vector<BlockRef>& longer) {
+/// What was padded for the panels is read where they are packed; the operand of the rows is laid
+/// out for the instruction.
+void lay_out_operands(Schedule& sch, BlockRef block, const HostProduct& tile,
+                      const std::vector<BlockRef>& longer) {
   const BlockNode* node = block_node(sch, block);
-  std::size_t first = 0;
-  while (node->iters[first].kind == IterKind::spatial) ++first;
-  // The panels are read along the columns, so the rows' operand is the other one.
   const VarNode* column = node->iters[tile.column].var.get();
-  const BufferNode* rows = nullptr;
+  std::vector<const BufferNode*> rows;  // operands that do not move with the columns
   for (const LoadNode* l : loads_of(node)) {
     const bool moves = std::any_of(l->indices.begin(), l->indices.end(),
                                    [&](const Expr& e) { return uses_var(e, column); });
-    if (!moves) rows = l->buffer.get();
+    if (!moves) rows.push_back(l->buffer.get());
   }
+  const bool laid_out = tile.terms > 1 || tile.held;
   std::optional<BlockRef> padded;
   for (const BlockRef& b : longer) {
-    if (block_node(sch, b)->writes[0].buffer.get() == rows) padded = b;
-    else sch.compute_inline(b);
+    const BufferNode* made = block_node(sch, b)->writes[0].buffer.get();
+    if (std::find(rows.begin(), rows.end(), made) != rows.end()) padded = b;
+    else if (tile.pack) attempt([&] { sch.compute_inline(b); });
   }
-  lay_out_rows(sch, block, rows, DotTerms{tile.terms, tile.term_loop, tile.held}, padded);
+  if (laid_out)
+    lay_out_rows(sch, block, rows.at(0), DotTerms{tile.terms, tile.term_loop, tile.held}, padded);
 }
 
 /// The first loop that gives every thread something, or the longest.
@@ -483,7 +488,7 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
     packed = pack_operand(sch, now, tile);
     if (tile.held) sch.unsafe_set_dtype(*packed, 0, to_string(*tile.held));
   }
-  if (tile.terms > 1 || tile.held) lay_out_terms(sch, block, tile, longer);
+  lay_out_operands(sch, block, tile, longer);
   lay_out_results(sch, block, tile.row, tile.column);
   const std::vector<LoopRef> loops = sch.get_loops(block);
   const auto wide =
