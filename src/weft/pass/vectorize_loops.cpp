@@ -398,9 +398,14 @@ class Vectorize final : public Rewriter {
         const std::int64_t parts = n / most;
         Var outer = make_var(t->var->name + "_o", t->var->dtype);
         analyzer_.bind(outer, {make_int(0), make_int(parts)});
+        const Var inner_var = make_var(t->var->name, t->var->dtype);
+        const Expr zero = make_int(0, t->var->dtype);
+        analyzer_.bind(inner_var, {zero, make_int(most, t->var->dtype)});
         const Expr start = t->min + Expr(outer) * most;
-        Stmt body = guarded_lanes(t, start, most);
-        if (!body) body = lanes(t->var, start, most, t->body);
+        const Stmt part = substitute(t->body, {{t->var.get(), start + Expr(inner_var)}});
+        const Stmt loop = make_for(inner_var, zero, make_int(most, t->var->dtype), part);
+        Stmt body = guarded_lanes(as<ForNode>(loop), zero, most);
+        if (!body) body = lanes(inner_var, zero, most, part);
         const bool few = max_bytes_ > 0 && parts <= kUnrolledParts;
         return make_for(outer, make_int(0), make_int(parts), body,
                         few ? ForKind::unrolled : ForKind::serial);

@@ -54,6 +54,9 @@ bool choose(const TargetInfo& machine, DType sum, DType a, DType b, DotTerms& ou
       out.terms = machine.limit(
           a.is_int() == b.is_int() ? limits::kDotEqualBytes : limits::kDotMixedBytes, 1);
       if (out.terms > 1) return true;
+      out.shift = false;  // TODO_SHIFT
+      out.terms = machine.limit(limits::kDotMixedBytes, 1);
+      if (out.shift) return true;
     }
     const auto fits = [](DType t) { return t.bits == 8 || t == dtypes::int16; };
     out.terms = fits(a) && fits(b) ? machine.limit(limits::kDotWords, 1) : 1;

@@ -13,6 +13,7 @@ struct DotTerms {
   std::int64_t terms = 1;     // of one instruction; 1: there is none
   std::size_t reduction = 0;  // the loop that is cut into them
   std::optional<DType> held;  // as which copies of the operands are kept, if not as they are
+  bool shift = false;         // both have a sign, and the instruction takes one that has none
 };
 
 /// Where the nest is a sum of products of two narrow operands, of which one moves along the columns

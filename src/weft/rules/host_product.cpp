@@ -24,10 +24,11 @@ namespace {
 // tile. Two multiply-adds or two loads; four clocks until a sum can be added to; a tile begins and
 // ends; an element is copied into a panel, alone or in a vector, or into a longer buffer, stored in
 // a vector, stored alone;
-// a line that is not next to the one before comes from the second cache.
+// a line that is not next to the one before comes from the second cache; a vector of narrow numbers
+// joins a sum.
 constexpr double kIssue = 2, kLatency = 4, kTile = 14, kPackElement = 1.2, kPackBeside = 0.3,
                  kPadElement = 0.8,
-                 kStoreVector = 1.5, kStoreElement = 2.5, kLine = 6;
+                 kStoreVector = 1.5, kStoreElement = 2.5, kLine = 6, kSumTerm = 3;
 constexpr double kFirstCache = 24576, kSecondRate = 20;  // bytes; bytes in a clock
 constexpr std::int64_t kPanelBytes = 1 << 18, kMostPanel = 4;
 
@@ -108,6 +109,13 @@ struct Costs {
         if (l.moves[operand]) n *= static_cast<double>(l.extent);
     return n;
   }
+  /// Results that differ in what they read of an operand.
+  double sums(std::size_t operand) const {
+    double n = 1;
+    for (const NestLoop& l : nest.spatial)
+      if (l.moves[operand]) n *= static_cast<double>(l.extent);
+    return n;
+  }
   /// `plain`: the columns' operand can be packed; `across`: operands that move with the columns.
   double cycles(const HostProduct& t, bool plain, std::int64_t across) const {
     const double v = static_cast<double>(t.vectors), r = static_cast<double>(t.rows);
@@ -135,6 +143,9 @@ struct Costs {
     else if (plain) out += held / width * std::max(1.0, bytes / 64) * kLine;
     if (pads) out += (t.pack ? 0 : held * kPadElement) + results * kPadElement / static_cast<double>(t.lanes);
     if (t.terms > 1 || t.held) out += elements(1 - t.operand) * kPackBeside;
+    if (t.shifted)
+      out += elements(*t.shifted) * kPackBeside +
+             sums(1 - *t.shifted) * terms * kSumTerm / static_cast<double>(t.lanes);
     return out;
   }
 };
@@ -246,6 +257,7 @@ std::vector<HostProduct> tiles_of(const Nest& nest, const TargetInfo& machine, b
                          ? match_dot(nest, machine, columns->across)
                          : std::nullopt;
     if (dot) t.terms = dot->terms, t.term_loop = dot->reduction, t.held = dot->held;
+    if (dot && dot->shift) t.shifted = costs.sums(0) <= costs.sums(1) ? 1 : 0;
     t.column = k;
     t.lanes = lanes;
     t.operand = columns->operand;
@@ -354,6 +366,13 @@ void vectorize_columns(Schedule& sch, const LoopRef& columns, const HostProduct&
   sch.vectorize(cut[1]);
 }
 
+/// Reads are in an order of their own.
+std::int64_t read_of(const BlockNode* node, const Buffer& buffer) {
+  std::int64_t read = 0;
+  while (node->reads[static_cast<std::size_t>(read)].buffer.get() != buffer.get()) ++read;
+  return read;
+}
+
 /// The operand that moves along the columns, copied in panels as wide as a tile.
 BlockRef pack_operand(Schedule& sch, const Nest& nest, const HostProduct& tile) {
   const std::size_t axes = nest.node->iters.size(), results = nest.spatial.size();
@@ -372,10 +391,7 @@ BlockRef pack_operand(Schedule& sch, const Nest& nest, const HostProduct& tile) 
     }
   }
   const std::string column = cat("x", tile.column);
-  // Reads are in an order of their own.
-  const Buffer& buffer = loads_of(nest.node)[tile.operand]->buffer;
-  std::int64_t read = 0;
-  while (nest.node->reads[static_cast<std::size_t>(read)].buffer.get() != buffer.get()) ++read;
+  const std::int64_t read = read_of(nest.node, loads_of(nest.node)[tile.operand]->buffer);
   return sch.reindex_cache_read(
       nest.block, read, "global",
       schedule::IndexMap::parse(cat("lambda ", names, ": (", lead, column, " // ", columns, ", ",
@@ -460,9 +476,15 @@ LoopRef shared_loop(Schedule& sch, const std::vector<LoopRef>& outer) {
 
 }  // namespace
 
-void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& tile) {
+std::vector<BlockRef> schedule_host_product(Schedule& sch, const Nest& nest,
+                                            const HostProduct& tile) {
   const BlockRef block = nest.block;
   const std::size_t axes = nest.node->iters.size(), results = nest.spatial.size();
+  std::vector<BlockRef> apart;  // of a shifted operand: its copy, the sums of the other, the rest
+  if (tile.shifted) {
+    const Buffer& shifted = loads_of(nest.node)[*tile.shifted]->buffer;
+    (void)shifted;  // TODO_SHIFT
+  }
   const std::int64_t columns = tile.vectors * tile.lanes;
   const std::int64_t missing = (columns - nest.spatial[tile.column].extent % columns) % columns;
   const bool has_rows = tile.row != tile.column;
@@ -489,6 +511,16 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
     if (tile.held) sch.unsafe_set_dtype(*packed, 0, to_string(*tile.held));
   }
   lay_out_operands(sch, block, tile, longer);
+  if (tile.shifted) {
+    sch.reverse_compute_inline(apart.back());
+    apart.pop_back();
+    // Read by what lays it out, it is no array of its own.
+    const std::vector<BlockRef> readers = sch.get_consumers(apart[0]);
+    if (std::none_of(readers.begin(), readers.end(),
+                     [&](const BlockRef& b) { return b.id == block.id; }) &&
+        attempt([&] { sch.compute_inline(apart[0]); }))
+      apart.erase(apart.begin());
+  }
   lay_out_results(sch, block, tile.row, tile.column);
   const std::vector<LoopRef> loops = sch.get_loops(block);
   const auto wide =
@@ -545,6 +577,7 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
   }
   if (tile.parallel)
     if (const LoopRef l = shared_loop(sch, outer); l.var) sch.parallel(l);
+  return apart;
 }
 
 bool cut_into_digits(Schedule& sch, BlockRef block) {
