@@ -114,6 +114,31 @@ std::optional<Run> terms_of(const Nest& nest, const TargetInfo& machine) {
   return std::nullopt;
 }
 
+/// Whether a block reads at places that it looks up or computes from numbers: the compiler asks for them at every element.
+bool looks_up(const BlockNode* node) {
+  bool found = false;
+  for_each_expr(node->body, [&](const Expr& e) {
+    const auto* l = as<LoadNode>(e);
+    if (!l) return;
+    for (const Expr& index : l->indices)
+      for_each_expr(index, [&](const Expr& x) {
+        const auto* c = as<CastNode>(x);
+        found = found || x->kind == ExprKind::load || (c && c->value->dtype.is_float());
+      });
+  });
+  return found;
+}
+
+/// Whether a block calls functions of numbers, which vectors of the compiler's own do not have.
+bool calls_functions(const BlockNode* node) {
+  bool found = false;
+  for_each_expr(node->body, [&](const Expr& e) {
+    const auto* c = as<CallNode>(e);
+    found = found || (c && c->op != "if_then_else" && c->op != "likely" && c->dtype.is_float());
+  });
+  return found;
+}
+
 /// Rules that fit, the best first.
 std::vector<Way> ways_of(const Nest& nest, const TargetInfo& machine) {
   if (nest.mixed) return {};
@@ -122,7 +147,8 @@ std::vector<Way> ways_of(const Nest& nest, const TargetInfo& machine) {
   if (nest.reduction.empty()) {
     const NestLoop* last = nest.spatial.empty() ? nullptr : &nest.spatial.back();
     const bool along = last && nest.node->writes.size() == 1 && elements_of(nest).terms >= lanes &&
-                       is_near(*last) && last->steps.back() == 1;
+                       last->steps.back() == 1 &&
+                       (is_near(*last) || looks_up(nest.node) || calls_functions(nest.node));
     return along ? std::vector{Way::map} : std::vector<Way>{};
   }
   // Steps below take the loops of results to be the outer ones.
@@ -178,31 +204,6 @@ void schedule_map(Schedule& sch, const Nest& nest, const HostAsked& asked) {
                          trial.vectorize(cut(trial, "shift_inwards"));
                        });
   sch.vectorize(cut(sch, repeats ? "shift_inwards" : "guard"));
-}
-
-/// Whether a block reads at places that it looks up or computes from numbers: the compiler asks for them at every element.
-bool looks_up(const BlockNode* node) {
-  bool found = false;
-  for_each_expr(node->body, [&](const Expr& e) {
-    const auto* l = as<LoadNode>(e);
-    if (!l) return;
-    for (const Expr& index : l->indices)
-      for_each_expr(index, [&](const Expr& x) {
-        const auto* c = as<CastNode>(x);
-        found = found || x->kind == ExprKind::load || (c && c->value->dtype.is_float());
-      });
-  });
-  return found;
-}
-
-/// Whether a block calls functions of numbers, which vectors of the compiler's own do not have.
-bool calls_functions(const BlockNode* node) {
-  bool found = false;
-  for_each_expr(node->body, [&](const Expr& e) {
-    const auto* c = as<CallNode>(e);
-    found = found || (c && c->op != "if_then_else" && c->op != "likely" && c->dtype.is_float());
-  });
-  return found;
 }
 
 /// Whether a block reads each element of a buffer where it writes its own, one for one.

@@ -54,7 +54,7 @@ bool choose(const TargetInfo& machine, DType sum, DType a, DType b, DotTerms& ou
       out.terms = machine.limit(
           a.is_int() == b.is_int() ? limits::kDotEqualBytes : limits::kDotMixedBytes, 1);
       if (out.terms > 1) return true;
-      out.shift = false;  // TODO_SHIFT
+      out.shift = a.is_int() && b.is_int() && machine.limit(limits::kDotMixedBytes, 1) > 1;
       out.terms = machine.limit(limits::kDotMixedBytes, 1);
       if (out.shift) return true;
     }

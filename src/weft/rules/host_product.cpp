@@ -483,7 +483,7 @@ std::vector<BlockRef> schedule_host_product(Schedule& sch, const Nest& nest,
   std::vector<BlockRef> apart;  // of a shifted operand: its copy, the sums of the other, the rest
   if (tile.shifted) {
     const Buffer& shifted = loads_of(nest.node)[*tile.shifted]->buffer;
-    (void)shifted;  // TODO_SHIFT
+    apart = sch.shift_factor(block, read_of(nest.node, shifted));
   }
   const std::int64_t columns = tile.vectors * tile.lanes;
   const std::int64_t missing = (columns - nest.spatial[tile.column].extent % columns) % columns;
@@ -503,6 +503,11 @@ std::vector<BlockRef> schedule_host_product(Schedule& sch, const Nest& nest,
   }
   if (missing) sch.set_scope(block, 0, "local");
   else store = sch.cache_write(block, 0, "local");
+  if (tile.shifted) {  // what is left to subtract is taken where results are stored
+    sch.compute_inline(store);
+    store = apart.back();
+    apart.pop_back();
+  }
   std::optional<BlockRef> packed;
   if (tile.pack) {
     Nest now = nest;  // buffers are others since
@@ -512,8 +517,6 @@ std::vector<BlockRef> schedule_host_product(Schedule& sch, const Nest& nest,
   }
   lay_out_operands(sch, block, tile, longer);
   if (tile.shifted) {
-    sch.reverse_compute_inline(apart.back());
-    apart.pop_back();
     // Read by what lays it out, it is no array of its own.
     const std::vector<BlockRef> readers = sch.get_consumers(apart[0]);
     if (std::none_of(readers.begin(), readers.end(),
