@@ -34,8 +34,8 @@ bool is_dot(const ExprNode& sums, const ExprNode& a, const ExprNode& b) {
     return false;
   if (x.is_integral() && y.is_integral())
     return c.is_integral() && x.bits == y.bits && c.bits >= 2 * x.bits;
-  return c == dtypes::float32.with_lanes(c.lanes) && x.element() == y.element() &&
-         x.is_float() && x.bits == 16;
+  return c == dtypes::float32.with_lanes(c.lanes) && x.element() == y.element() && x.is_float() &&
+         x.bits == 16;
 }
 
 bool is_pure(const Expr& e) {

@@ -193,12 +193,13 @@ class Lanes {
     inside.bind(var_, {make_int(0, var_->dtype), make_int(lanes_, var_->dtype)});
     const auto at = [&](const Expr& e, std::int64_t lane, std::int64_t neighbour) {
       return inside.simplify(substitute(e, {{var_.get(), make_int(lane, var_->dtype)},
-                                               {t->var.get(), make_int(neighbour, t->var->dtype)}}));
+                                            {t->var.get(), make_int(neighbour, t->var->dtype)}}));
     };
     // Elements `lane_step` apart for a lane, `step` for a neighbour, whatever lane and neighbour.
     const auto moves = [&](const Expr& e, std::int64_t lane_step, std::int64_t step) {
       if (e->dtype.lanes != 1) return false;
-      const Expr linear = at(e, 0, 0) + Expr(cast(e->dtype, Expr(var_))) * make_int(lane_step, e->dtype) +
+      const Expr linear = at(e, 0, 0) +
+                          Expr(cast(e->dtype, Expr(var_))) * make_int(lane_step, e->dtype) +
                           Expr(cast(e->dtype, Expr(t->var))) * make_int(step, e->dtype);
       return inside.prove_equal(e, linear);
     };
@@ -211,7 +212,8 @@ class Lanes {
       if (reads(s->value, s->buffer)) return nullptr;
       Exprs rows;
       for (std::int64_t k = 0; k < n; ++k)
-        rows.push_back(widen(expr(substitute(s->value, {{t->var.get(), make_int(k, t->var->dtype)}})), lanes_));
+        rows.push_back(widen(
+            expr(substitute(s->value, {{t->var.get(), make_int(k, t->var->dtype)}})), lanes_));
       const Expr first = at(to, 0, 0);
       return store(s->buffer, call("vector_interleave", rows),
                    {ramp(first, make_int(1, first->dtype), lanes_ * static_cast<int>(n))});

@@ -114,7 +114,8 @@ std::optional<Run> terms_of(const Nest& nest, const TargetInfo& machine) {
   return std::nullopt;
 }
 
-/// Whether a block reads at places that it looks up or computes from numbers: the compiler asks for them at every element.
+/// Whether a block reads at places that it looks up or computes from numbers: the compiler asks for
+/// them at every element.
 bool looks_up(const BlockNode* node) {
   bool found = false;
   for_each_expr(node->body, [&](const Expr& e) {
@@ -192,8 +193,7 @@ void schedule_map(Schedule& sch, const Nest& nest, const HostAsked& asked) {
     return s.split(inner, {std::nullopt, factor(wide)}, true, false, tail)[1];
   };
   // A buffer of the function's own has room for whole vectors.
-  if (!joined && last.multiple % wide &&
-      attempt([&] {
+  if (!joined && last.multiple % wide && attempt([&] {
         Schedule trial = sch;
         trial.vectorize(cut(trial, "round_up"));
       }))
@@ -433,9 +433,9 @@ void schedule_tile(Schedule& sch, const Nest& nest, const HostAsked& asked) {
     sch.vectorize(all.back());
   }
   // The terms of a small window: rows share what they read.
-  const bool small =
-      row.var && nest.terms <= kUnrolledTerms &&
-      std::all_of(nest.reduction.begin(), nest.reduction.end(), [](const NestLoop& l) { return l.constant; });
+  const bool small = row.var && nest.terms <= kUnrolledTerms &&
+                     std::all_of(nest.reduction.begin(), nest.reduction.end(),
+                                 [](const NestLoop& l) { return l.constant; });
   for (std::size_t i = results; small && i < loops.size(); ++i) sch.unroll(loops[i]);
   const std::vector<LoopRef> stored = sch.get_loops(store);
   const bool last = column + 1 == results;

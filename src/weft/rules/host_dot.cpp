@@ -31,9 +31,9 @@ std::optional<std::pair<const LoadNode*, const LoadNode*>> narrow_factors(const 
     return std::nullopt;
   const auto* start = as<StoreNode>(node->init);
   const bool zero =
-      start && (is_const_int_value(start->value, 0) ||
-                (start->value->kind == ExprKind::float_imm &&
-                 as<FloatImmNode>(start->value)->value == 0));
+      start &&
+      (is_const_int_value(start->value, 0) ||
+       (start->value->kind == ExprKind::float_imm && as<FloatImmNode>(start->value)->value == 0));
   const auto* product =
       pattern->rest[0]->kind == ExprKind::mul ? as<BinaryNode>(pattern->rest[0]) : nullptr;
   if (!zero || !product) return std::nullopt;
@@ -134,8 +134,8 @@ void lay_out_rows(Schedule& sch, BlockRef block, const BufferNode* rows, const D
     to += d == axis ? cat("d", d, " // ", dot.terms, ", ") : cat("d", d, ", ");
   }
   sch.transform_layout(copy, schedule::BufferChoice{"write", 0, {}},
-                       schedule::IndexMap::parse(cat("lambda ", names, ": (", to, "d", axis, " % ",
-                                                     dot.terms, ")")));
+                       schedule::IndexMap::parse(
+                           cat("lambda ", names, ": (", to, "d", axis, " % ", dot.terms, ")")));
   const std::vector<LoopRef> loops = sch.get_loops(copy);
   const auto terms = sch.split(loops[axis], {std::nullopt, factor(dot.terms)});
   // Neighbours of the operand lie along its last axis.

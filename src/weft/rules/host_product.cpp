@@ -27,8 +27,8 @@ namespace {
 // a line that is not next to the one before comes from the second cache; a vector of narrow numbers
 // joins a sum.
 constexpr double kIssue = 2, kLatency = 4, kTile = 14, kPackElement = 1.2, kPackBeside = 0.3,
-                 kPadElement = 0.8,
-                 kStoreVector = 1.5, kStoreElement = 2.5, kLine = 6, kSumTerm = 3;
+                 kPadElement = 0.8, kStoreVector = 1.5, kStoreElement = 2.5, kLine = 6,
+                 kSumTerm = 3;
 constexpr double kFirstCache = 24576, kSecondRate = 20;  // bytes; bytes in a clock
 constexpr std::int64_t kPanelBytes = 1 << 18, kMostPanel = 4;
 
@@ -141,7 +141,9 @@ struct Costs {
     const bool beside = column.steps[t.operand] == 1;
     if (t.pack) out += held * (beside ? kPackBeside : kPackElement) / joined;
     else if (plain) out += held / width * std::max(1.0, bytes / 64) * kLine;
-    if (pads) out += (t.pack ? 0 : held * kPadElement) + results * kPadElement / static_cast<double>(t.lanes);
+    if (pads)
+      out +=
+          (t.pack ? 0 : held * kPadElement) + results * kPadElement / static_cast<double>(t.lanes);
     if (t.terms > 1 || t.held) out += elements(1 - t.operand) * kPackBeside;
     if (t.shifted)
       out += elements(*t.shifted) * kPackBeside +

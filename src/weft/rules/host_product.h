@@ -18,9 +18,10 @@ struct HostProduct {
   bool pack = false;                   // it is copied in panels as wide as a tile
   std::int64_t lanes = 8, panel = 4;   // elements of a vector; tiles of a panel
   bool parallel = false;
-  std::int64_t terms = 1;        // that one instruction adds (host_dot.h)
-  std::size_t term_loop = 0;     // the loop of the sum in which these are neighbours
-  /// Elements of panels, and of a copy of the rows' operand, where they are wider than the operands.
+  std::int64_t terms = 1;     // that one instruction adds (host_dot.h)
+  std::size_t term_loop = 0;  // the loop of the sum in which these are neighbours
+  /// Elements of panels, and of a copy of the rows' operand, where they are wider than the
+  /// operands.
   std::optional<DType> held;
   /// The operand that is made unsigned first, where an instruction asks for one.
   std::optional<std::size_t> shifted;

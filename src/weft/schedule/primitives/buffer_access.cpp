@@ -150,7 +150,8 @@ class Retype final : public Rewriter {
   Expr rewrite(const Expr& e) override {
     const auto* c = e ? as<CastNode>(e) : nullptr;
     const auto* l = c ? as<LoadNode>(c->value) : nullptr;
-    if (!l || l->buffer != from_ || !holds_all(to_->dtype, from_->dtype)) return Rewriter::rewrite(e);
+    if (!l || l->buffer != from_ || !holds_all(to_->dtype, from_->dtype))
+      return Rewriter::rewrite(e);
     bool changed = false;
     return cast(e->dtype, load(to_, rewrite_all(l->indices, &changed)));
   }

@@ -228,7 +228,8 @@ std::optional<std::vector<const LoadNode*>> loads_of(const Expr& value) {
 }
 
 /// Whether a block is a sum, from 0, of products of loads, each with one axis for every longer
-/// reduction, whose iterator is the index there and no part of another. `lacks`: an operand that has none, and the reduction.
+/// reduction, whose iterator is the index there and no part of another. `lacks`: an operand that
+/// has none, and the reduction.
 bool is_einsum(const BlockNode* block, const ReductionPattern& pattern, const Lengthened& longer,
                std::pair<const LoadNode*, const VarNode*>& lacks) {
   const auto* start = as<StoreNode>(block->init);
@@ -274,7 +275,8 @@ Stmt pad_copy(const Buffer& from, const Buffer& to, const Exprs& ends, const std
     values.push_back(loop);
     nest.push_back({loop, domain->shape[d]});
     arith::Analyzer analyzer;
-    if (!crop && !analyzer.prove_equal(ends[d], to->shape[d])) inside = both(inside, lt(v, ends[d]));
+    if (!crop && !analyzer.prove_equal(ends[d], to->shape[d]))
+      inside = both(inside, lt(v, ends[d]));
   }
   Expr value = load(from, at);
   if (!is_const_int_value(inside, 1)) value = if_then_else(inside, value, make_zero(from->dtype));
@@ -338,9 +340,10 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
   if (longer.any(IterKind::reduce)) {
     std::pair<const LoadNode*, const VarNode*> lacks{nullptr, nullptr};
     if (!is_einsum(old, *pattern, longer, lacks))
-      return no_pattern("a sum, from 0, of products of loads whose longer terms are plain iterators",
-                        "C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]; any reduction where only "
-                        "results are lengthened");
+      return no_pattern(
+          "a sum, from 0, of products of loads whose longer terms are plain iterators",
+          "C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]; any reduction where only "
+          "results are lengthened");
     if (lacks.first)
       return refusal("operand",
                      cat("\"", lacks.first->buffer->name, "\" has no axis of the reduction \"",

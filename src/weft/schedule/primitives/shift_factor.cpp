@@ -85,19 +85,22 @@ Verdict ShiftFactor::transform(const State& s, Outcome<Result>& out) const {
                    "C[...] = C[...] + cast(x[...]) * cast(y[...])");
   const DType sum = pattern->rest[0]->dtype;
   if (!x->dtype.is_int() || x->dtype.bits > 32 || !sum.is_integral() || sum.bits < x->dtype.bits)
-    return refusal("dtype", cat("its elements are ", to_string(x->dtype), ", the sum's ", to_string(sum)),
+    return refusal("dtype",
+                   cat("its elements are ", to_string(x->dtype), ", the sum's ", to_string(sum)),
                    "signed integers of up to 32 bits, summed in a type that is no narrower");
   std::string why;
   if (!own_nest(path, why))
-    return refusal("nest", why,
-                   "blocks whose iterators are the loops of a nest of their own; before split, fuse "
-                   "and compute_at");
+    return refusal(
+        "nest", why,
+        "blocks whose iterators are the loops of a nest of their own; before split, fuse "
+        "and compute_at");
   const Buffer result = pattern->updates[0]->buffer;
   auto stmts = statements(path.scope()->block->body);
   const std::size_t top = top_statement(stmts, path);
   for (std::size_t k = 0; k < stmts.size(); ++k) {
     if (k >= top && touches(stmts[k], x.get(), false, true))
-      return refusal("place", "it is written in or after the nest", "operands that are finished before");
+      return refusal("place", "it is written in or after the nest",
+                     "operands that are finished before");
     if (k != top && touches(stmts[k], result.get(), k < top, true))
       return refusal("place",
                      cat("other statements write \"", result->name, "\" or read it before"),
@@ -116,8 +119,8 @@ Verdict ShiftFactor::transform(const State& s, Outcome<Result>& out) const {
     at.push_back(v);
   }
   const Expr top_bit = make_const(std::int64_t{1} << (plain.bits - 1), plain);
-  copying->body =
-      store(copy, call("bitwise_xor", {call_typed(plain, "reinterpret", {load(x, at)}), top_bit}), at);
+  copying->body = store(
+      copy, call("bitwise_xor", {call_typed(plain, "reinterpret", {load(x, at)}), top_bit}), at);
   // The sums of y, one for each of its results' iterators.
   auto summing = make_ref<BlockNode>();
   auto finishing = make_ref<BlockNode>();

@@ -10,7 +10,8 @@ namespace weft::schedule {
 struct ShiftFactor {
   static constexpr std::string_view kName = "shift_factor";
   static constexpr std::string_view kDoc =
-      "Makes a factor x of a sum of products x * y of integers unsigned: the block sums (x + h) * y "
+      "Makes a factor x of a sum of products x * y of integers unsigned: the block sums (x + h) * "
+      "y "
       "over a copy of x, where h is half the range of x's type, and h times the sum of y is taken "
       "from the result. Sums wrap, so this is exact. Returns the blocks that copy x, sum y and "
       "subtract. Example: `copy, sums, rest = sch.shift_factor(matmul, 0)`.";

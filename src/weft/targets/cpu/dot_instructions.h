@@ -11,12 +11,12 @@
 namespace weft::cpu {
 
 struct DotInstructions {
-  bool vnni = false;        // x86: bytes by fours, of which one operand has no sign; words by pairs
-  bool words = false;       // x86: sums of pairs of words, an addition apart
-  bool bfloat16 = false;    // x86: pairs of bfloat16
+  bool vnni = false;      // x86: bytes by fours, of which one operand has no sign; words by pairs
+  bool words = false;     // x86: sums of pairs of words, an addition apart
+  bool bfloat16 = false;  // x86: pairs of bfloat16
   bool bfloat16_pays = false;  // it is faster than products of float32
-  bool arm_bytes = false;   // bytes by fours, both with or both without a sign
-  int bytes = 0;            // of a vector
+  bool arm_bytes = false;      // bytes by fours, both with or both without a sign
+  int bytes = 0;               // of a vector
 
   /// What this processor has, with vectors of so many bytes.
   static DotInstructions of_host(int vector_bytes);

@@ -55,7 +55,8 @@ std::string DotInstructions::function(DType sums, DType a, DType b, bool* adds,
   *adds = true, *swapped = false;
   if (bytes == 0 || sums.lanes * sums.bits != bytes * 8 || sums.bits != 32) return "";
   const std::string width = std::to_string(bytes * 8);
-  if (a.is_bfloat()) return bfloat16 && a.lanes == 2 ? cat("llvm.x86.avx512bf16.dpbf16ps.", width) : "";
+  if (a.is_bfloat())
+    return bfloat16 && a.lanes == 2 ? cat("llvm.x86.avx512bf16.dpbf16ps.", width) : "";
   if (a.bits == 8 && a.lanes == 4) {
     if (vnni && a.is_uint() != b.is_uint()) {
       *swapped = a.is_int();
@@ -78,14 +79,15 @@ std::string DotInstructions::function(DType sums, DType a, DType b, bool* adds,
 std::string FunctionEmitter::neighbours(const Expr& e) {
   const auto* l = as<LoadNode>(e);
   const std::string p = address(l->buffer.get(), expr(as<RampNode>(l->indices[0])->base));
-  return let(cat("load ", memory_type(l->dtype), ", ptr ", p, ", align ", l->buffer->dtype.bytes()));
+  return let(
+      cat("load ", memory_type(l->dtype), ", ptr ", p, ", align ", l->buffer->dtype.bytes()));
 }
 
 std::string FunctionEmitter::dot(const CallNode* e) {
   module_.explicit_vectors = true;
   const DType t = e->dtype, ta = e->args[1]->dtype, tb = e->args[2]->dtype;
-  const std::string sums = expr(e->args[0]), a = neighbours(e->args[1]),
-                    b = neighbours(e->args[2]), type = value_type(t);
+  const std::string sums = expr(e->args[0]), a = neighbours(e->args[1]), b = neighbours(e->args[2]),
+                    type = value_type(t);
   bool adds = true, swapped = false;
   const std::string function = module_.dots.function(t, ta, tb, &adds, &swapped);
   if (!function.empty()) {
@@ -116,8 +118,8 @@ std::string FunctionEmitter::dot(const CallNode* e) {
     const std::string wide = splat(t, cast(one, t.element(), from_memory(one, x)));
     const std::string lanes = cast(many, t, from_memory(many, y));
     const char* const contract = t.is_float() && module_.contract ? "contract " : "";
-    const std::string product = let(cat(t.is_float() ? "fmul " : "mul ", contract, type, " ", wide,
-                                        ", ", lanes));
+    const std::string product =
+        let(cat(t.is_float() ? "fmul " : "mul ", contract, type, " ", wide, ", ", lanes));
     out = let(cat(t.is_float() ? "fadd " : "add ", contract, type, " ", out, ", ", product));
   }
   return out;
