@@ -189,15 +189,20 @@ void schedule_map(Schedule& sch, const Nest& nest, const HostAsked& asked) {
   if (last.constant && extent == wide) return sch.vectorize(inner);
   // The last vector repeats elements of the one before it, unless that hides from readers what is
   // written.
+  std::int64_t width = wide;
   const auto cut = [&](Schedule& s, const char* tail) {
-    return s.split(inner, {std::nullopt, factor(wide)}, true, false, tail)[1];
+    return s.split(inner, {std::nullopt, factor(width)}, true, false, tail)[1];
   };
-  // A buffer of the function's own has room for whole vectors.
-  if (!joined && last.multiple % wide && attempt([&] {
-        Schedule trial = sch;
-        trial.vectorize(cut(trial, "round_up"));
-      }))
-    return sch.vectorize(cut(sch, "round_up"));
+  // A buffer of the function's own has room for whole vectors, where its readers' lines do not move
+  // far apart.
+  const std::int64_t rounded = ceil_div(extent, lanes) * lanes;
+  if (!joined && last.constant && extent % wide && 4 * rounded <= 5 * extent) {
+    while (rounded % width) width /= 2;
+    const auto whole = [&](Schedule& s) { s.vectorize(cut(s, "round_up")); };
+    Schedule trial = sch;
+    if (attempt([&] { whole(trial); })) return whole(sch);
+    width = wide;
+  }
   const bool repeats = (joined ? extent : last.multiple) % wide &&
                        sch.get_consumers(nest.block).empty() && attempt([&] {
                          Schedule trial = sch;
