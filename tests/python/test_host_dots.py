@@ -136,7 +136,7 @@ def convolution(shape, results, window, step, layout, groups, types):
     ],
 )
 def test_convolutions_of_any_channels(types, layout, case):
-    shape, results, window, step, groups = case
+    _, results, window, step, groups = case
     tensors = convolution(*case[:4], layout, groups, types)
     built = weft.build(te.create_prim_func(tensors), target="cpu", tuned=False)
     assert "refused" not in str(built.notes)
@@ -155,7 +155,7 @@ def test_convolutions_of_any_channels(types, layout, case):
                 "bcijpq,ocpq->boij",
                 windows[:, g * part : (g + 1) * part],
                 b[g * each : (g + 1) * each],
-            )  # fmt: skip
+            )
             for g in range(groups)
         ],
         1,

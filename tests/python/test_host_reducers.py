@@ -52,7 +52,7 @@ def test_padded_windows(size, window, step, pad, kind):
     h, w = size
     x = te.placeholder((3, h, w), name="X")
     edge = te.min_value("float32") if kind == "max" else te.const(0.0, "float32")
-    inside = lambda i, j: te.all(i >= pad, i < h + pad, j >= pad, j < w + pad)  # noqa: E731
+    inside = lambda i, j: te.all(i >= pad, i < h + pad, j >= pad, j < w + pad)
     wide = te.compute(
         (3, h + 2 * pad, w + 2 * pad),
         lambda b, i, j: te.if_then_else(inside(i, j), x[b, i - pad, j - pad], edge),
