@@ -346,6 +346,14 @@ class Schedule:
 
         Returns list of block. Raises weft.ScheduleError when the step is illegal.
         """
+    def shift_factor(self, block: BlockRef, read_buffer_index: int) -> list[BlockRef]:
+        """Makes a factor x of a sum of products x * y of integers unsigned: the block sums (x + h) * y over a copy of x, where h is half the range of x's type, and h times the sum of y is taken from the result. Sums wrap, so this is exact. Returns the blocks that copy x, sum y and subtract. Example: `copy, sums, rest = sch.shift_factor(matmul, 0)`.
+
+        block (block): a sum from 0: C[...] = C[...] + cast(x[...]) * cast(y[...]), x signed integers
+        read_buffer_index (int): which of the block's reads is x
+
+        Returns list of block. Raises weft.ScheduleError when the step is illegal.
+        """
     def rolling_buffer(self, block: BlockRef, write_buffer_index: int) -> None:
         """Makes the buffer of a producer that a loop computes window by window a circular one as long as the window: each iteration computes only what the one before has not, and indices wrap. Apply it last: the buffer no longer holds what later steps expect. Example: `sch.rolling_buffer(conv1, 0)` after `sch.compute_at(conv1, row)`.
 

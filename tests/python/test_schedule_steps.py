@@ -133,6 +133,58 @@ def test_an_einsum_is_padded_and_tiled_without_guards(target, multiples):
     np.testing.assert_array_equal(run(sch, target, a, b, out=((m, n), "float32")), a @ b)
 
 
+@pytest.mark.parametrize("target", ["ref", "cpu", "c"])
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_a_shifted_factor_leaves_the_sums_as_they_are(target, which, dtype):
+    m, n, k = 5, 9, 7
+    a, b = te.placeholder((m, k), dtype, name="A"), te.placeholder((k, n), dtype, name="B")
+    r = te.reduce_axis((0, k), name="k")
+    c = te.compute(
+        (m, n), lambda i, j: te.sum(a[i, r].astype("int32") * b[r, j].astype("int32"), axis=r), name="C"
+    )  # fmt: skip
+    sch = weft.Schedule(te.create_prim_func([a, b, c]), check="run")
+    assert len(sch.shift_factor(sch.get_block("C"), which)) == 3
+    assert f'"u{dtype}"' in sch.script()
+    info, rng = np.iinfo(dtype), np.random.default_rng(which)
+    x, y = (rng.integers(info.min, info.max + 1, s).astype(dtype) for s in ((m, k), (k, n)))
+    x[0], y[:, 0] = info.min, info.min
+    want = (x.astype("int64") @ y.astype("int64")).astype("int32")
+    np.testing.assert_array_equal(run(sch, target, x, y, out=((m, n), "int32")), want)
+
+
+def test_factors_that_cannot_be_shifted_are_refused():
+    def of(a_type, b_type, value, twice=False):
+        a, b = te.placeholder((4, 5), a_type, name="A"), te.placeholder((4, 5), b_type, name="B")
+        r = te.reduce_axis((0, 5), name="k")
+        c = te.compute((4,), lambda i: te.sum(value(a[i, r], (a if twice else b)[i, r]), axis=r), name="C")  # fmt: skip
+        return weft.Schedule(te.create_prim_func([a, b, c]))
+
+    def product(x, y):
+        return x.astype("int32") * y.astype("int32")
+
+    for sch, code in (
+        (of("uint8", "int8", product), "schedule.shift_factor.dtype"),
+        (of("int8", "int8", product, True), "schedule.shift_factor.pattern"),
+        (
+            of("int8", "int8", lambda x, y: x.astype("int32") + y.astype("int32")),
+            "schedule.shift_factor.pattern",
+        ),
+        (of("float32", "float32", lambda x, y: x * y), "schedule.shift_factor.pattern"),
+    ):
+        with pytest.raises(weft.ScheduleError) as caught:
+            sch.shift_factor(sch.get_block("C"), 0)
+        assert caught.value.code == code
+    sch = of("int8", "int8", product)
+    sch.split(sch.get_loops(sch.get_block("C"))[0], [None, 2])
+    with pytest.raises(weft.ScheduleError) as caught:
+        sch.shift_factor(sch.get_block("C"), 0)
+    assert caught.value.code == "schedule.shift_factor.nest"
+    with pytest.raises(weft.ScheduleError) as caught:
+        sch.shift_factor(sch.get_block("C"), 7)
+    assert caught.value.code == "schedule.shift_factor.index"
+
+
 @pytest.mark.parametrize("target", devices())
 def test_im2col_by_reindex(target):
     n, k = 11, 3

@@ -322,7 +322,11 @@ Expr call(const std::string& op, Exprs args) {
   }
   if (op == "vector_extract" || op.starts_with("vector_reduce"))
     return result(args[0]->dtype.element());
-  if (op == "vector_concat") {
+  if (op == "dot") {
+    need(is_dot(*args[0], *args[1], *args[2]), "sums and loads of numbers that they are made of");
+    return result(args[0]->dtype);
+  }
+  if (op == "vector_concat" || op == "vector_interleave") {
     int lanes = 0;
     for (const Expr& e : args) lanes += e->dtype.lanes;
     need(!args.empty(), "at least one vector");

@@ -400,6 +400,43 @@ struct Concat final : Exp {
   }
 };
 
+struct Interleave final : Exp {
+  std::vector<ExpPtr> args;
+  void v(Frame& fr, Lane* out) const override {
+    const std::uint8_t* outer = std::exchange(fr.mask, nullptr);
+    const std::size_t n = args.size();
+    for (std::size_t k = 0; k < n; ++k) {
+      Lanes in(args[k]->type.lanes);
+      args[k]->v(fr, in);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(args[k]->type.lanes); ++i)
+        out[i * n + k] = in[i];
+    }
+    fr.mask = outer;
+  }
+};
+
+struct DotExp final : Exp {
+  ExpPtr sums, a, b;
+  void v(Frame& fr, Lane* out) const override {
+    const std::uint8_t* outer = std::exchange(fr.mask, nullptr);
+    const int n = a->type.lanes;
+    Lanes x(n), y(b->type.lanes);
+    sums->v(fr, out), a->v(fr, x), b->v(fr, y);
+    const DType t = type.element();
+    for (int i = 0; i < type.lanes; ++i) {
+      for (int e = 0; e < n; ++e) {
+        const Lane p = x[e], q = y[i * n + e];
+        if (t.is_float()) {
+          out[i].f = round_float(out[i].f + round_float(p.f * q.f, t), t);
+        } else {
+          out[i].i = int_binary(ExprKind::add, t, out[i].i, int_binary(ExprKind::mul, t, p.i, q.i));
+        }
+      }
+    }
+    fr.mask = outer;
+  }
+};
+
 struct VectorLoad final : Exp {
   Access access;
   ExpPtr mask, other;  // masked_load; null: an ordinary load
@@ -633,6 +670,16 @@ ExpPtr Compiler::call(const CallNode* e) {
   if (e->op == "vector_concat") {
     return typed<Concat>(t, [&](Concat& p) {
       for (const Expr& a : e->args) p.args.push_back(expr(a));
+    });
+  }
+  if (e->op == "vector_interleave") {
+    return typed<Interleave>(t, [&](Interleave& p) {
+      for (const Expr& a : e->args) p.args.push_back(expr(a));
+    });
+  }
+  if (e->op == "dot") {
+    return typed<DotExp>(t, [&](DotExp& p) {
+      p.sums = expr(e->args[0]), p.a = expr(e->args[1]), p.b = expr(e->args[2]);
     });
   }
   if (e->op == "vector_extract" || e->op.starts_with("vector_reduce")) {

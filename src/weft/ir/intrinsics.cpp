@@ -27,6 +27,17 @@ const Intrinsic* find_intrinsic(std::string_view name) {
   return found == index->end() ? nullptr : found->second;
 }
 
+bool is_dot(const ExprNode& sums, const ExprNode& a, const ExprNode& b) {
+  const DType c = sums.dtype, x = a.dtype, y = b.dtype;
+  if (a.kind != ExprKind::load || b.kind != ExprKind::load || c.lanes < 2 || x.lanes < 2 ||
+      y.lanes != c.lanes * x.lanes)
+    return false;
+  if (x.is_integral() && y.is_integral())
+    return c.is_integral() && x.bits == y.bits && c.bits >= 2 * x.bits;
+  return c == dtypes::float32.with_lanes(c.lanes) && x.element() == y.element() && x.is_float() &&
+         x.bits == 16;
+}
+
 bool is_pure(const Expr& e) {
   bool pure = true;
   for_each_expr(e, [&](const Expr& x) {

@@ -32,6 +32,8 @@ struct Intrinsic {
 const std::vector<Intrinsic>& intrinsics();
 /// Null when unknown.
 const Intrinsic* find_intrinsic(std::string_view name);
+/// Whether `dot` has a meaning for sums and two loads of these types.
+bool is_dot(const ExprNode& sums, const ExprNode& a, const ExprNode& b);
 /// True when evaluating e has no effect and reads no memory.
 bool is_pure(const Expr& e);
 

@@ -7,6 +7,7 @@
 
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
+#include "weft/ir/intrinsics.h"
 #include "weft/ir/reducers.h"
 #include "weft/ir/share.h"
 #include "weft/ir/visit.h"
@@ -133,7 +134,11 @@ class Abstract final : public Rewriter {
       leaves.push_back({e, make_var("y", e->dtype)});
       return leaves.back().var;
     }
-    return Rewriter::rewrite(e);
+    // Both arms are values that are there by now.
+    const Expr out = Rewriter::rewrite(e);
+    const auto* c = as<CallNode>(out);
+    const bool choice = c && c->op == "if_then_else" && is_pure(c->args[1]) && is_pure(c->args[2]);
+    return choice ? select(c->args[0], c->args[1], c->args[2]) : out;
   }
 
  private:

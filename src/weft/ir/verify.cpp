@@ -293,6 +293,15 @@ class Verifier {
       if (c->op == "fma")
         good = e->dtype.is_float() && c->args[0]->dtype == e->dtype &&
                c->args[1]->dtype == e->dtype && c->args[2]->dtype == e->dtype;
+      if (c->op == "dot")
+        good = e->dtype == c->args[0]->dtype && is_dot(*c->args[0], *c->args[1], *c->args[2]);
+      if (c->op == "vector_interleave") {
+        for (const Expr& a : c->args)
+          good = good && a->dtype == c->args[0]->dtype && a->dtype.lanes > 1;
+        good = good && !c->args.empty() &&
+               e->dtype == c->args[0]->dtype.with_lanes(c->args[0]->dtype.lanes *
+                                                        static_cast<int>(c->args.size()));
+      }
       if (c->op == "address_of" || c->op == "masked_load")
         good = c->args[0]->kind == ExprKind::load;
       for (int i = 0; i < role_addresses(c->op) && good; ++i) {

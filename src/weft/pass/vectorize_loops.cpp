@@ -18,6 +18,8 @@ using arith::Analyzer;
 
 namespace {
 
+constexpr std::int64_t kMostNeighbours = 4;
+
 /// Why a loop cannot become vectors; private to this pass and always caught in it.
 struct Obstacle {
   std::string reason;
@@ -147,6 +149,9 @@ class Lanes {
         const auto* t = as<ForNode>(s);
         if (varies(t->min) || varies(t->extent))
           throw Obstacle{cat("the range of loop \"", t->var->name, "\" differs between lanes")};
+        if (find_annotation(t->annotations, kNeighbours)) {
+          if (Stmt joined = neighbours(t)) return joined;
+        }
         return make_for(t->var, t->min, t->extent, stmt(t->body), t->for_kind, t->axis,
                         t->annotations);
       }
@@ -174,6 +179,65 @@ class Lanes {
   }
 
  private:
+  /// A loop over a few neighbours inside of the lanes, as one statement: products that are added to
+  /// the lane's sum (`dot`), or elements that are stored side by side (`vector_interleave`). Null:
+  /// it is neither.
+  Stmt neighbours(const ForNode* t) {
+    std::int64_t n = 0;
+    const auto* s = as<StoreNode>(t->body);
+    if (!s || s->indices.size() != 1 || !is_const_int_value(t->min, 0) ||
+        !is_const_int(t->extent, &n) || n < 2 || n > kMostNeighbours)
+      return nullptr;
+    Analyzer inside;
+    inside.bind(t->var, {t->min, t->extent});
+    inside.bind(var_, {make_int(0, var_->dtype), make_int(lanes_, var_->dtype)});
+    const auto at = [&](const Expr& e, std::int64_t lane, std::int64_t neighbour) {
+      return inside.simplify(substitute(e, {{var_.get(), make_int(lane, var_->dtype)},
+                                            {t->var.get(), make_int(neighbour, t->var->dtype)}}));
+    };
+    // Elements `lane_step` apart for a lane, `step` for a neighbour, whatever lane and neighbour.
+    const auto moves = [&](const Expr& e, std::int64_t lane_step, std::int64_t step) {
+      if (e->dtype.lanes != 1) return false;
+      const Expr linear = at(e, 0, 0) +
+                          Expr(cast(e->dtype, Expr(var_))) * make_int(lane_step, e->dtype) +
+                          Expr(cast(e->dtype, Expr(t->var))) * make_int(step, e->dtype);
+      return inside.prove_equal(e, linear);
+    };
+    const auto vector = [&](const LoadNode* l, std::int64_t lanes) {
+      const Expr first = at(l->indices[0], 0, 0);
+      return load(l->buffer, {ramp(first, make_int(1, first->dtype), static_cast<int>(lanes))});
+    };
+    const Expr& to = s->indices[0];
+    if (moves(to, n, 1)) {
+      if (reads(s->value, s->buffer)) return nullptr;
+      Exprs rows;
+      for (std::int64_t k = 0; k < n; ++k)
+        rows.push_back(widen(
+            expr(substitute(s->value, {{t->var.get(), make_int(k, t->var->dtype)}})), lanes_));
+      const Expr first = at(to, 0, 0);
+      return store(s->buffer, call("vector_interleave", rows),
+                   {ramp(first, make_int(1, first->dtype), lanes_ * static_cast<int>(n))});
+    }
+    const auto* sum = s->value->kind == ExprKind::add ? as<BinaryNode>(s->value) : nullptr;
+    const auto* before = sum ? as<LoadNode>(sum->a) : nullptr;
+    const auto* product = sum && sum->b->kind == ExprKind::mul ? as<BinaryNode>(sum->b) : nullptr;
+    if (!before || before->buffer != s->buffer || before->indices.size() != 1 || !product ||
+        !inside.prove_equal(before->indices[0], to) || !moves(to, 1, 0))
+      return nullptr;
+    const auto operand = [](const Expr& e) {
+      const auto* c = as<CastNode>(e);
+      const auto* l = c ? as<LoadNode>(c->value) : nullptr;
+      return l && l->indices.size() == 1 ? l : nullptr;
+    };
+    const LoadNode *a = operand(product->a), *b = operand(product->b);
+    if (!a || !b) return nullptr;
+    if (!moves(b->indices[0], n, 1)) std::swap(a, b);
+    if (!moves(b->indices[0], n, 1) || !moves(a->indices[0], 0, 1)) return nullptr;
+    const Expr sums = vector(before, lanes_), x = vector(a, n), y = vector(b, lanes_ * n);
+    if (!is_dot(*sums, *x, *y)) return nullptr;
+    return store(s->buffer, call("dot", {sums, x, y}), {as<LoadNode>(sums)->indices[0]});
+  }
+
   bool varies(const Expr& e) const {
     bool found = false;
     for_each_expr(e, [&](const Expr& x) {
@@ -336,9 +400,14 @@ class Vectorize final : public Rewriter {
         const std::int64_t parts = n / most;
         Var outer = make_var(t->var->name + "_o", t->var->dtype);
         analyzer_.bind(outer, {make_int(0), make_int(parts)});
+        const Var inner_var = make_var(t->var->name, t->var->dtype);
+        const Expr zero = make_int(0, t->var->dtype);
+        analyzer_.bind(inner_var, {zero, make_int(most, t->var->dtype)});
         const Expr start = t->min + Expr(outer) * most;
-        Stmt body = guarded_lanes(t, start, most);
-        if (!body) body = lanes(t->var, start, most, t->body);
+        const Stmt part = substitute(t->body, {{t->var.get(), start + Expr(inner_var)}});
+        const Stmt loop = make_for(inner_var, zero, make_int(most, t->var->dtype), part);
+        Stmt body = guarded_lanes(as<ForNode>(loop), zero, most);
+        if (!body) body = lanes(inner_var, zero, most, part);
         const bool few = max_bytes_ > 0 && parts <= kUnrolledParts;
         return make_for(outer, make_int(0), make_int(parts), body,
                         few ? ForKind::unrolled : ForKind::serial);

@@ -8,6 +8,10 @@
 
 namespace weft::pass {
 
+/// Annotation of a loop inside of a vectorized one: its iterations are neighbours in memory, whose
+/// products one instruction adds, or which are stored side by side.
+inline constexpr const char* kNeighbours = "neighbours";
+
 /// Runs on flat buffers. Loops of more than max_lanes lanes stay loops of vectors of max_lanes
 /// where the extent divides, and are scalarised otherwise. With max_bytes, vectors of a loop's
 /// widest type have at most so many bytes where the extent divides; a few of them are unrolled.

@@ -114,6 +114,32 @@ std::optional<Run> terms_of(const Nest& nest, const TargetInfo& machine) {
   return std::nullopt;
 }
 
+/// Whether a block reads at places that it looks up or computes from numbers: the compiler asks for
+/// them at every element.
+bool looks_up(const BlockNode* node) {
+  bool found = false;
+  for_each_expr(node->body, [&](const Expr& e) {
+    const auto* l = as<LoadNode>(e);
+    if (!l) return;
+    for (const Expr& index : l->indices)
+      for_each_expr(index, [&](const Expr& x) {
+        const auto* c = as<CastNode>(x);
+        found = found || x->kind == ExprKind::load || (c && c->value->dtype.is_float());
+      });
+  });
+  return found;
+}
+
+/// Whether a block calls functions of numbers, which vectors of the compiler's own do not have.
+bool calls_functions(const BlockNode* node) {
+  bool found = false;
+  for_each_expr(node->body, [&](const Expr& e) {
+    const auto* c = as<CallNode>(e);
+    found = found || (c && c->op != "if_then_else" && c->op != "likely" && c->dtype.is_float());
+  });
+  return found;
+}
+
 /// Rules that fit, the best first.
 std::vector<Way> ways_of(const Nest& nest, const TargetInfo& machine) {
   if (nest.mixed) return {};
@@ -122,7 +148,8 @@ std::vector<Way> ways_of(const Nest& nest, const TargetInfo& machine) {
   if (nest.reduction.empty()) {
     const NestLoop* last = nest.spatial.empty() ? nullptr : &nest.spatial.back();
     const bool along = last && nest.node->writes.size() == 1 && elements_of(nest).terms >= lanes &&
-                       is_near(*last) && last->steps.back() == 1;
+                       last->steps.back() == 1 &&
+                       (is_near(*last) || looks_up(nest.node) || calls_functions(nest.node));
     return along ? std::vector{Way::map} : std::vector<Way>{};
   }
   // Steps below take the loops of results to be the outer ones.
@@ -162,37 +189,26 @@ void schedule_map(Schedule& sch, const Nest& nest, const HostAsked& asked) {
   if (last.constant && extent == wide) return sch.vectorize(inner);
   // The last vector repeats elements of the one before it, unless that hides from readers what is
   // written.
+  std::int64_t width = wide;
   const auto cut = [&](Schedule& s, const char* tail) {
-    return s.split(inner, {std::nullopt, factor(wide)}, true, false, tail)[1];
+    return s.split(inner, {std::nullopt, factor(width)}, true, false, tail)[1];
   };
+  // A buffer of the function's own has room for whole vectors, where its readers' lines do not move
+  // far apart.
+  const std::int64_t rounded = ceil_div(extent, lanes) * lanes;
+  if (!joined && last.constant && extent % wide && 4 * rounded <= 5 * extent) {
+    while (rounded % width) width /= 2;
+    const auto whole = [&](Schedule& s) { s.vectorize(cut(s, "round_up")); };
+    Schedule trial = sch;
+    if (attempt([&] { whole(trial); })) return whole(sch);
+    width = wide;
+  }
   const bool repeats = (joined ? extent : last.multiple) % wide &&
                        sch.get_consumers(nest.block).empty() && attempt([&] {
                          Schedule trial = sch;
                          trial.vectorize(cut(trial, "shift_inwards"));
                        });
   sch.vectorize(cut(sch, repeats ? "shift_inwards" : "guard"));
-}
-
-/// Whether a block reads at places that it looks up: the compiler asks for them at every element.
-bool looks_up(const BlockNode* node) {
-  bool found = false;
-  for_each_expr(node->body, [&](const Expr& e) {
-    const auto* l = as<LoadNode>(e);
-    if (!l) return;
-    for (const Expr& index : l->indices)
-      for_each_expr(index, [&](const Expr& x) { found = found || x->kind == ExprKind::load; });
-  });
-  return found;
-}
-
-/// Whether a block calls functions of numbers, which vectors of the compiler's own do not have.
-bool calls_functions(const BlockNode* node) {
-  bool found = false;
-  for_each_expr(node->body, [&](const Expr& e) {
-    const auto* c = as<CallNode>(e);
-    found = found || (c && c->op != "if_then_else" && c->op != "likely" && c->dtype.is_float());
-  });
-  return found;
 }
 
 /// Whether a block reads each element of a buffer where it writes its own, one for one.
@@ -342,6 +358,33 @@ std::int64_t guarded_width(std::int64_t extent, std::int64_t lanes, std::int64_t
   return best;
 }
 
+// Sums in flight hide that each addition waits for the one before it.
+constexpr std::int64_t kTileVectors = 8, kUnrolledTerms = 16;
+
+/// Rows of a tile beside its vectors: those of the loop inside of which the columns lie.
+struct TileRows {
+  std::size_t loop = 0;
+  std::int64_t rows = 1;
+};
+
+TileRows tile_rows(const Nest& nest, std::size_t column, std::int64_t vectors) {
+  TileRows out;
+  for (std::size_t k = nest.spatial.size(); k-- > 0;) {
+    const NestLoop& l = nest.spatial[k];
+    if (k == column || !l.constant || l.extent < 2) continue;
+    out.loop = k;
+    const std::int64_t most = std::min(l.extent, std::max<std::int64_t>(kTileVectors / vectors, 1));
+    out.rows = most;
+    for (std::int64_t rows = most; rows > most / 2; --rows) {
+      if (l.extent % rows) continue;
+      out.rows = rows;
+      break;
+    }
+    return out;
+  }
+  return out;
+}
+
 /// A few vectors of results stay in registers while the terms pass.
 void schedule_tile(Schedule& sch, const Nest& nest, const HostAsked& asked) {
   const BlockRef block = nest.block;
@@ -367,20 +410,42 @@ void schedule_tile(Schedule& sch, const Nest& nest, const HostAsked& asked) {
   if (whole) width = guarded_width(extent, lanes, width);
   const auto wide = sch.split(loops[column], {std::nullopt, factor(width)}, true, false,
                               whole ? "guard" : "round_up");
+  TileRows tile = looks_up(nest.node) ? TileRows{} : tile_rows(nest, column, vectors);
+  asked.questions.ask("rows", tile.rows, powers_up_to(tile.rows));
   std::vector<LoopRef> order;
-  for (std::size_t i = 0; i < results; ++i)
-    if (i != column) order.push_back(loops[i]);
+  LoopRef row;
+  for (std::size_t i = 0; i < results; ++i) {
+    if (i == column) continue;
+    if (i != tile.loop || tile.rows == 1) {
+      order.push_back(loops[i]);
+      continue;
+    }
+    const auto cut = sch.split(loops[i], {std::nullopt, factor(tile.rows)});
+    order.push_back(cut[0]);
+    row = cut[1];
+  }
   order.push_back(wide[0]);
+  const std::size_t around = order.size();
   order.insert(order.end(), loops.begin() + static_cast<std::ptrdiff_t>(results), loops.end());
+  if (row.var) order.push_back(row);
   order.push_back(wide[1]);
   sch.reorder(order);
   sch.reverse_compute_at(store, wide[0], true);
   const BlockRef init = sch.decompose_reduction(block, loops[results]);
-  for (const BlockRef& b : {block, init}) sch.vectorize(sch.get_loops(b).back());
+  for (const BlockRef& b : {block, init}) {
+    const std::vector<LoopRef> all = sch.get_loops(b);
+    if (row.var) sch.unroll(all[all.size() - 2]);
+    sch.vectorize(all.back());
+  }
+  // The terms of a small window: rows share what they read.
+  const bool small = row.var && nest.terms <= kUnrolledTerms &&
+                     std::all_of(nest.reduction.begin(), nest.reduction.end(),
+                                 [](const NestLoop& l) { return l.constant; });
+  for (std::size_t i = results; small && i < loops.size(); ++i) sch.unroll(loops[i]);
   const std::vector<LoopRef> stored = sch.get_loops(store);
-  if (column + 1 == results) sch.vectorize(stored.back());
-  else
-    for (std::size_t i = results; i < stored.size(); ++i) sch.unroll(stored[i]);
+  const bool last = column + 1 == results;
+  for (std::size_t i = around; i + (last ? 1 : 0) < stored.size(); ++i) sch.unroll(stored[i]);
+  if (last) sch.vectorize(stored.back());
   if (parallel) sch.parallel(order[0]);
 }
 
@@ -393,7 +458,15 @@ void schedule_as(Schedule& sch, const BlockRef& block, Way way, const HostAsked&
   if (way == Way::tile) return schedule_tile(sch, nest, asked);
   HostProduct tile = *match_host_product(nest, asked.machine);
   open_host_product(tile, nest, asked.machine, asked.questions);
-  schedule_host_product(sch, nest, tile);
+  for (const BlockRef& before : schedule_host_product(sch, nest, tile)) {
+    sch.get_loops(before);
+    const Nest part = read_nest(sch, before, asked.sizes);
+    for (const Way each : ways_of(part, asked.machine)) {
+      const Schedule untouched = sch;
+      if (attempt([&] { schedule_as(sch, before, each, {asked.machine, asked.sizes, {}}); })) break;
+      sch = untouched;
+    }
+  }
 }
 
 /// The first of the ways that is not refused.
@@ -443,7 +516,11 @@ bool is_plain(const PrimFunc& f) {
       at = l->body;
     }
     const auto* realize = as<BlockRealizeNode>(at);
-    if (!realize || !realize->block->annotations.empty() ||
+    // That a reducer may take its values in any order is part of the program.
+    const auto is_schedule = [](const auto& note) { return note.first != kCommutative; };
+    if (!realize ||
+        std::any_of(realize->block->annotations.begin(), realize->block->annotations.end(),
+                    is_schedule) ||
         (realize->predicate && !is_const_int_value(realize->predicate, 1)) ||
         realize->iter_values.size() != loops.size())
       return false;

@@ -11,6 +11,7 @@
 #include "weft/ir/compare.h"
 #include "weft/ir/reduction_pattern.h"
 #include "weft/ir/visit.h"
+#include "weft/rules/host_dot.h"
 #include "weft/schedule/tree.h"
 
 namespace weft::rules {
@@ -21,10 +22,13 @@ namespace {
 
 // What a processor with vectors of 32 bytes does in a clock, and the clocks of what surrounds a
 // tile. Two multiply-adds or two loads; four clocks until a sum can be added to; a tile begins and
-// ends; an element is copied into a panel or a longer buffer, stored in a vector, stored alone;
-// a line that is not next to the one before comes from the second cache.
-constexpr double kIssue = 2, kLatency = 4, kTile = 14, kPackElement = 1.2, kPadElement = 0.8,
-                 kStoreVector = 1.5, kStoreElement = 2.5, kLine = 6;
+// ends; an element is copied into a panel, alone or in a vector, or into a longer buffer, stored in
+// a vector, stored alone;
+// a line that is not next to the one before comes from the second cache; a vector of narrow numbers
+// joins a sum.
+constexpr double kIssue = 2, kLatency = 4, kTile = 14, kPackElement = 1.2, kPackBeside = 0.3,
+                 kPadElement = 0.8, kStoreVector = 1.5, kStoreElement = 2.5, kLine = 6,
+                 kSumTerm = 3;
 constexpr double kFirstCache = 24576, kSecondRate = 20;  // bytes; bytes in a clock
 constexpr std::int64_t kPanelBytes = 1 << 18, kMostPanel = 4;
 
@@ -105,6 +109,13 @@ struct Costs {
         if (l.moves[operand]) n *= static_cast<double>(l.extent);
     return n;
   }
+  /// Results that differ in what they read of an operand.
+  double sums(std::size_t operand) const {
+    double n = 1;
+    for (const NestLoop& l : nest.spatial)
+      if (l.moves[operand]) n *= static_cast<double>(l.extent);
+    return n;
+  }
   /// `plain`: the columns' operand can be packed; `across`: operands that move with the columns.
   double cycles(const HostProduct& t, bool plain, std::int64_t across) const {
     const double v = static_cast<double>(t.vectors), r = static_cast<double>(t.rows);
@@ -115,20 +126,28 @@ struct Costs {
     const double down = t.row == t.column ? 1 : static_cast<double>(row.extent);
     const double tiles = results / static_cast<double>(column.extent) / down *
                          static_cast<double>(tiles_across * tiles_down);
-    const double bytes = width * nest.widest_bytes;
+    const double bytes = width * (t.held ? t.held->bytes() : nest.widest_bytes);
     const double loads = r + v * static_cast<double>(across);
+    const auto joined = static_cast<double>(t.terms);
     double term = std::max({r * v / kIssue, loads / kIssue, kLatency});
-    if (terms * bytes > kFirstCache) term = std::max(term, bytes / kSecondRate);
+    if (terms * bytes > kFirstCache) term = std::max(term, joined * bytes / kSecondRate);
     const bool last = t.column + 1 == nest.spatial.size();
-    double out = tiles * (terms * (term + 0.2) + kTile);
+    double out = tiles * (terms / joined * (term + 0.2) + kTile);
     out += results * (last ? kStoreVector / static_cast<double>(t.lanes) : kStoreElement);
     const bool pads = column.extent % (t.vectors * t.lanes) != 0;
     // What is no one-to-one copy of the operand is longer than its elements by at most the windows.
     const double held =
         plain ? elements(t.operand) : elements(t.operand) / std::max(1.0, terms / 4);
-    if (t.pack) out += held * kPackElement;
+    const bool beside = column.steps[t.operand] == 1;
+    if (t.pack) out += held * (beside ? kPackBeside : kPackElement) / joined;
     else if (plain) out += held / width * std::max(1.0, bytes / 64) * kLine;
-    if (pads) out += held * kPadElement + results * kPadElement / static_cast<double>(t.lanes);
+    if (pads)
+      out +=
+          (t.pack ? 0 : held * kPadElement) + results * kPadElement / static_cast<double>(t.lanes);
+    if (t.terms > 1 || t.held) out += elements(1 - t.operand) * kPackBeside;
+    if (t.shifted)
+      out += elements(*t.shifted) * kPackBeside +
+             sums(1 - *t.shifted) * terms * kSumTerm / static_cast<double>(t.lanes);
     return out;
   }
 };
@@ -236,6 +255,11 @@ std::vector<HostProduct> tiles_of(const Nest& nest, const TargetInfo& machine, b
     if (!columns) continue;
     const bool beside = column.steps[columns->operand] == 1;
     HostProduct t;
+    const auto dot = columns->plain && operands.size() == 2
+                         ? match_dot(nest, machine, columns->across)
+                         : std::nullopt;
+    if (dot) t.terms = dot->terms, t.term_loop = dot->reduction, t.held = dot->held;
+    if (dot && dot->shift) t.shifted = costs.sums(0) <= costs.sums(1) ? 1 : 0;
     t.column = k;
     t.lanes = lanes;
     t.operand = columns->operand;
@@ -260,7 +284,7 @@ std::vector<HostProduct> tiles_of(const Nest& nest, const TargetInfo& machine, b
           if (columns->plain) add(true);
           else if (beside) add(false);
           // Few rows read a panel hardly more often than it is written.
-          if (columns->plain && beside &&
+          if (columns->plain && beside && !dot &&
               (open || (costs.results <= 8.0 * static_cast<double>(rows * column.extent) &&
                         odd_lines(nest, t))))
             add(false);
@@ -334,35 +358,109 @@ void open_host_product(HostProduct& tile, const Nest& nest, const TargetInfo& ma
 
 namespace {
 
+/// The loop over a tile's columns as vectors that the machine has: a compiler makes other numbers
+/// of them than powers of two into longer ones.
+void vectorize_columns(Schedule& sch, const LoopRef& columns, const HostProduct& tile) {
+  if (tile.terms == 1 && std::has_single_bit(static_cast<std::uint64_t>(tile.vectors)))
+    return sch.vectorize(columns);
+  const auto cut = sch.split(columns, {factor(tile.vectors), factor(tile.lanes)});
+  sch.unroll(cut[0]);
+  sch.vectorize(cut[1]);
+}
+
+/// Reads are in an order of their own.
+std::int64_t read_of(const BlockNode* node, const Buffer& buffer) {
+  std::int64_t read = 0;
+  while (node->reads[static_cast<std::size_t>(read)].buffer.get() != buffer.get()) ++read;
+  return read;
+}
+
 /// The operand that moves along the columns, copied in panels as wide as a tile.
 BlockRef pack_operand(Schedule& sch, const Nest& nest, const HostProduct& tile) {
   const std::size_t axes = nest.node->iters.size(), results = nest.spatial.size();
   const std::int64_t columns = tile.vectors * tile.lanes;
-  std::string names, lead, inside;
+  std::string names, lead, inside, neighbour;
   for (std::size_t i = 0; i < axes; ++i) {
     names += cat(i ? ", x" : "x", i);
     const NestLoop& l = i < results ? nest.spatial[i] : nest.reduction[i - results];
-    if (i != tile.column && l.moves[tile.operand])
-      (i < results ? lead : inside) += cat("x", i, ", ");
+    if (i == tile.column || !l.moves[tile.operand]) continue;
+    std::string& part = i < results ? lead : inside;
+    if (tile.terms > 1 && i == results + tile.term_loop) {
+      part += cat("x", i, " // ", tile.terms, ", ");
+      neighbour = cat(", x", i, " % ", tile.terms);
+    } else {
+      part += cat("x", i, ", ");
+    }
   }
   const std::string column = cat("x", tile.column);
-  // Reads are in an order of their own.
-  const Buffer& buffer = loads_of(nest.node)[tile.operand]->buffer;
-  std::int64_t read = 0;
-  while (nest.node->reads[static_cast<std::size_t>(read)].buffer.get() != buffer.get()) ++read;
+  const std::int64_t read = read_of(nest.node, loads_of(nest.node)[tile.operand]->buffer);
   return sch.reindex_cache_read(
       nest.block, read, "global",
       schedule::IndexMap::parse(cat("lambda ", names, ": (", lead, column, " // ", columns, ", ",
-                                    inside, column, " % ", columns, ")")));
+                                    inside, column, " % ", columns, neighbour, ")")));
 }
 
-/// The loop over a tile's columns as vectors that the machine has: a compiler makes other numbers
-/// of them than powers of two into longer ones.
-void vectorize_columns(Schedule& sch, const LoopRef& columns, const HostProduct& tile) {
-  if (std::has_single_bit(static_cast<std::uint64_t>(tile.vectors))) return sch.vectorize(columns);
-  const auto cut = sch.split(columns, {factor(tile.vectors), factor(tile.lanes)});
-  sch.unroll(cut[0]);
-  sch.vectorize(cut[1]);
+/// The loops of a panel's copy, of which the first `leading` and the one over panels are around it.
+void schedule_panel(Schedule& sch, const Nest& nest, const HostProduct& tile, BlockRef packed,
+                    std::size_t leading) {
+  const std::int64_t columns = tile.vectors * tile.lanes;
+  const std::vector<LoopRef> all = sch.get_loops(packed);
+  if (all.size() <= leading + 1) return;
+  const auto cut = sch.split(all[leading + 1], {std::nullopt, factor(columns)});
+  std::vector<LoopRef> inner{cut[0]};
+  if (tile.terms == 1) {
+    inner.insert(inner.end(), all.begin() + static_cast<std::ptrdiff_t>(leading) + 2, all.end());
+    inner.push_back(cut[1]);
+    sch.reorder(inner);
+    return vectorize_columns(sch, cut[1], tile);
+  }
+  std::size_t at = leading + 2;
+  LoopRef neighbours;
+  for (std::size_t r = 0; r < nest.reduction.size(); ++r) {
+    // Loops of one iteration do not come along.
+    if (!nest.reduction[r].moves[tile.operand] || nest.reduction[r].extent == 1) continue;
+    if (r == tile.term_loop) {
+      const auto terms = sch.split(all[at], {std::nullopt, factor(tile.terms)});
+      inner.push_back(terms[0]);
+      neighbours = terms[1];
+    } else {
+      inner.push_back(all[at]);
+    }
+    ++at;
+  }
+  const bool beside = nest.spatial[tile.column].steps[tile.operand] == 1;
+  const auto lanes = sch.split(cut[1], {factor(tile.vectors), factor(tile.lanes)});
+  for (const LoopRef& l : {lanes[0], lanes[1], neighbours}) inner.push_back(l);
+  sch.reorder(inner);
+  if (beside) {
+    sch.annotate(neighbours, "neighbours", Json(true));
+    sch.vectorize(lanes[1]);
+  } else if (nest.reduction[tile.term_loop].steps[tile.operand] == 1) {
+    sch.vectorize(neighbours);
+  }
+}
+
+/// What was padded for the panels is read where they are packed; the operand of the rows is laid
+/// out for the instruction.
+void lay_out_operands(Schedule& sch, BlockRef block, const HostProduct& tile,
+                      const std::vector<BlockRef>& longer) {
+  const BlockNode* node = block_node(sch, block);
+  const VarNode* column = node->iters[tile.column].var.get();
+  std::vector<const BufferNode*> rows;  // operands that do not move with the columns
+  for (const LoadNode* l : loads_of(node)) {
+    const bool moves = std::any_of(l->indices.begin(), l->indices.end(),
+                                   [&](const Expr& e) { return uses_var(e, column); });
+    if (!moves) rows.push_back(l->buffer.get());
+  }
+  const bool laid_out = tile.terms > 1 || tile.held;
+  std::optional<BlockRef> padded;
+  for (const BlockRef& b : longer) {
+    const BufferNode* made = block_node(sch, b)->writes[0].buffer.get();
+    if (std::find(rows.begin(), rows.end(), made) != rows.end()) padded = b;
+    else if (tile.pack) attempt([&] { sch.compute_inline(b); });
+  }
+  if (laid_out)
+    lay_out_rows(sch, block, rows.at(0), DotTerms{tile.terms, tile.term_loop, tile.held}, padded);
 }
 
 /// The first loop that gives every thread something, or the longest.
@@ -380,26 +478,53 @@ LoopRef shared_loop(Schedule& sch, const std::vector<LoopRef>& outer) {
 
 }  // namespace
 
-void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& tile) {
+std::vector<BlockRef> schedule_host_product(Schedule& sch, const Nest& nest,
+                                            const HostProduct& tile) {
   const BlockRef block = nest.block;
   const std::size_t axes = nest.node->iters.size(), results = nest.spatial.size();
+  std::vector<BlockRef> apart;  // of a shifted operand: its copy, the sums of the other, the rest
+  if (tile.shifted) {
+    const Buffer& shifted = loads_of(nest.node)[*tile.shifted]->buffer;
+    apart = sch.shift_factor(block, read_of(nest.node, shifted));
+  }
   const std::int64_t columns = tile.vectors * tile.lanes;
   const std::int64_t missing = (columns - nest.spatial[tile.column].extent % columns) % columns;
   const bool has_rows = tile.row != tile.column;
+  const std::int64_t lacking =
+      tile.terms == 1 ? 0
+                      : ceil_div(nest.reduction[tile.term_loop].extent, tile.terms) * tile.terms -
+                            nest.reduction[tile.term_loop].extent;
   BlockRef store;
-  if (missing) {
+  std::vector<BlockRef> longer;  // operands that were padded
+  if (missing || lacking) {
     std::vector<std::int64_t> padding(axes, 0);
     padding[tile.column] = missing;
-    store = sch.pad_einsum(block, padding).back();
-    sch.set_scope(block, 0, "local");
-  } else {
-    store = sch.cache_write(block, 0, "local");
+    if (lacking) padding[results + tile.term_loop] = lacking;
+    longer = sch.pad_einsum(block, padding);
+    if (missing) store = longer.back(), longer.pop_back();
+  }
+  if (missing) sch.set_scope(block, 0, "local");
+  else store = sch.cache_write(block, 0, "local");
+  if (tile.shifted) {  // what is left to subtract is taken where results are stored
+    sch.compute_inline(store);
+    store = apart.back();
+    apart.pop_back();
   }
   std::optional<BlockRef> packed;
   if (tile.pack) {
     Nest now = nest;  // buffers are others since
     now.node = block_node(sch, block);
     packed = pack_operand(sch, now, tile);
+    if (tile.held) sch.unsafe_set_dtype(*packed, 0, to_string(*tile.held));
+  }
+  lay_out_operands(sch, block, tile, longer);
+  if (tile.shifted) {
+    // Read by what lays it out, it is no array of its own.
+    const std::vector<BlockRef> readers = sch.get_consumers(apart[0]);
+    if (std::none_of(readers.begin(), readers.end(),
+                     [&](const BlockRef& b) { return b.id == block.id; }) &&
+        attempt([&] { sch.compute_inline(apart[0]); }))
+      apart.erase(apart.begin());
   }
   lay_out_results(sch, block, tile.row, tile.column);
   const std::vector<LoopRef> loops = sch.get_loops(block);
@@ -422,25 +547,29 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
   }
   const std::vector<LoopRef> outer = order;
   order.push_back(wide[1]);
-  order.insert(order.end(), loops.begin() + static_cast<std::ptrdiff_t>(results), loops.end());
+  LoopRef first_term = loops[results], neighbours;
+  for (std::size_t r = results; r < axes; ++r) {
+    if (tile.terms == 1 || r != results + tile.term_loop) {
+      order.push_back(loops[r]);
+      continue;
+    }
+    const auto cut = sch.split(loops[r], {std::nullopt, factor(tile.terms)});
+    if (r == results) first_term = cut[0];
+    order.push_back(cut[0]);
+    neighbours = cut[1];
+  }
   if (row.var) order.push_back(row);
   order.push_back(wide[2]);
+  if (neighbours.var) order.push_back(neighbours);
   sch.reorder(order);
   if (packed) {
     sch.compute_at(*packed, wide[0]);
-    const std::vector<LoopRef> all = sch.get_loops(*packed);
-    if (all.size() > leading + 1) {
-      const auto cut = sch.split(all[leading + 1], {std::nullopt, factor(columns)});
-      std::vector<LoopRef> inner{cut[0]};
-      inner.insert(inner.end(), all.begin() + static_cast<std::ptrdiff_t>(leading) + 2, all.end());
-      inner.push_back(cut[1]);
-      sch.reorder(inner);
-      vectorize_columns(sch, cut[1], tile);
-    }
+    schedule_panel(sch, nest, tile, *packed, leading);
   }
   sch.reverse_compute_at(store, wide[1], true);
   const std::vector<LoopRef> stored = sch.get_loops(store);
-  const BlockRef init = sch.decompose_reduction(block, loops[results]);
+  const BlockRef init = sch.decompose_reduction(block, first_term);
+  if (neighbours.var) sch.annotate(neighbours, "neighbours", Json(true));
   const std::vector<LoopRef> first = sch.get_loops(init);
   if (row.var) sch.unroll(row), sch.unroll(first[first.size() - 2]);
   vectorize_columns(sch, wide[2], tile);
@@ -453,6 +582,7 @@ void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& t
   }
   if (tile.parallel)
     if (const LoopRef l = shared_loop(sch, outer); l.var) sch.parallel(l);
+  return apart;
 }
 
 bool cut_into_digits(Schedule& sch, BlockRef block) {

@@ -18,6 +18,13 @@ struct HostProduct {
   bool pack = false;                   // it is copied in panels as wide as a tile
   std::int64_t lanes = 8, panel = 4;   // elements of a vector; tiles of a panel
   bool parallel = false;
+  std::int64_t terms = 1;     // that one instruction adds (host_dot.h)
+  std::size_t term_loop = 0;  // the loop of the sum in which these are neighbours
+  /// Elements of panels, and of a copy of the rows' operand, where they are wider than the
+  /// operands.
+  std::optional<DType> held;
+  /// The operand that is made unsigned first, where an instruction asks for one.
+  std::optional<std::size_t> shifted;
   double cycles = 0;  // expected, of the whole nest
 };
 
@@ -31,7 +38,9 @@ std::optional<HostProduct> match_host_product(const Nest& nest, const TargetInfo
 /// Replaces decisions by a tuner's.
 void open_host_product(HostProduct& tile, const Nest& nest, const TargetInfo& machine,
                        const Questions& questions);
-void schedule_host_product(Schedule& sch, const Nest& nest, const HostProduct& tile);
+/// Returns blocks that it made and left as they are: what comes before the products.
+std::vector<BlockRef> schedule_host_product(Schedule& sch, const Nest& nest,
+                                            const HostProduct& tile);
 /// Cuts iterators of results of which an operand reads the quotient only (the group of a channel)
 /// into their digits, and gives operands and results axes of their own for these.
 bool cut_into_digits(Schedule& sch, BlockRef block);

@@ -165,6 +165,9 @@ class Schedule {
                                    bool multiples = false) {
     return apply(PadEinsum{block, std::move(padding), multiples});
   }
+  std::vector<BlockRef> shift_factor(BlockRef block, std::int64_t read_buffer_index) {
+    return apply(ShiftFactor{block, read_buffer_index});
+  }
   void rolling_buffer(BlockRef block, std::int64_t write_buffer_index) {
     apply(RollingBuffer{block, write_buffer_index});
   }

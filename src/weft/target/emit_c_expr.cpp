@@ -486,6 +486,11 @@ std::string Expressions::call(const CallNode* e, const Lane* lane) {
   }
   if (op.starts_with("vector_reduce"))
     return reduce_lanes(op, e->args[0], 0, e->args[0]->dtype.lanes);
+  if (op == "vector_interleave" && lane && lane->constant) {
+    const int n = static_cast<int>(e->args.size());
+    Lane one{true, lane->index / n, {}};
+    return text(e->args[static_cast<std::size_t>(lane->index % n)], &one);
+  }
   if (op == "vector_extract" || op == "vector_concat") {
     std::int64_t n = 0;
     bool known = op == "vector_extract" ? is_const_int(e->args[1], &n) : lane && lane->constant;

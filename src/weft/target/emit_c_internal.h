@@ -93,6 +93,7 @@ class Expressions {
   /// "weft_f32x8", defined on first use; `loose`: anywhere in memory.
   std::string whole_type(DType t, bool loose = false);
   /// The vector at an index of consecutive elements, as an lvalue.
+  std::string whole_dot(const ir::CallNode* c, const std::string& sums);
   std::string whole_element(const ir::BufferNode* b, const ir::RampNode* r);
   /// Statement that stores a vector past the caches: `aligned`, or where its address allows.
   std::string whole_stream(const ir::BufferNode* b, const ir::RampNode* r, const std::string& value,

@@ -137,7 +137,8 @@ std::string KernelText::bare_store(DType element, const Expr& value, const Lane*
 bool KernelText::needs_constant_lanes(const Expr& e) const {
   bool found = false;
   for_each_expr(e, [&](const Expr& x) {
-    if (const auto* c = as<CallNode>(x)) found = found || c->op == "vector_concat";
+    if (const auto* c = as<CallNode>(x))
+      found = found || c->op == "vector_concat" || c->op == "vector_interleave";
     if (const auto* v = as<VarNode>(x))
       found = found || (v->dtype.lanes > 1 && !expr_.whole_vars.count(v));
   });

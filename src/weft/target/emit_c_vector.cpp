@@ -69,6 +69,7 @@ bool Expressions::speaks_whole(const Expr& e) const {
       const auto* c = ir::as<ir::CallNode>(e);
       if (c->op == "reinterpret")
         return c->args[0]->dtype.bits == e->dtype.bits && speaks_whole(c->args[0]);
+      if (c->op == "dot") return speaks_whole(c->args[0]) && t.bits == 32;
       if (c->op == "nontemporal" || c->op == "likely" || c->op == "bitwise_not")
         return speaks_whole(c->args[0]);
       if (c->op == "bitwise_and" || c->op == "bitwise_or" || c->op == "bitwise_xor")
@@ -171,6 +172,7 @@ std::string Expressions::whole(const Expr& e) {
     case ir::ExprKind::call: {
       const auto* c = ir::as<ir::CallNode>(e);
       const std::string a = whole(c->args[0]);
+      if (c->op == "dot") return whole_dot(c, a);
       if (c->op == "reinterpret") return cat("((", v, ")", a, ")");
       if (c->op == "bitwise_not") return cat("(~", a, ")");
       if (c->args.size() == 1) return a;
@@ -201,6 +203,61 @@ std::string Expressions::whole(const Expr& e) {
                    : e->kind == ir::ExprKind::mul ? " * "
                                                   : " / ";
   return cat("(", whole(b->a), op, whole(b->b), ")");
+}
+
+/// The instruction of the processor that the compiler compiles for, or a loop over the lanes.
+std::string Expressions::whole_dot(const ir::CallNode* c, const std::string& sums) {
+  const DType t = c->dtype, a = c->args[1]->dtype, b = c->args[2]->dtype;
+  const std::string v = whole_type(t), x = type(a.element()), y = type(b.element());
+  const std::string function =
+      cat("weft_dot_", short_name(a.element()), "_", short_name(b.element()), "_", v.substr(5));
+  std::string fast;
+  const bool mixed = a.bits == 8 && a.lanes == 4 && a.is_uint() != b.is_uint();
+  const bool words = a.is_int() && b.is_int() && a.bits == 16 && a.lanes == 2;
+  if (t.lanes == 8 && t.is_int() && (mixed || words)) {
+    const char* const swap = mixed && a.is_int() ? "y, x" : "x, y";
+    const char* const op = mixed ? "dpbusd" : "dpwssd";
+    fast =
+        cat("#if defined(__AVX512VNNI__) && defined(__AVX512VL__)\n  WEFT_DOT_OPERANDS\n  return (",
+            v, ")_mm256_", op, "_epi32((__m256i)c, ", swap,
+            ");\n#elif defined(__AVXVNNI__)\n  WEFT_DOT_OPERANDS\n  return (", v, ")_mm256_", op,
+            "_avx_epi32((__m256i)c, ", swap, ");\n#elif defined(__AVX2__)\n");
+    if (words) {
+      fast += cat("  WEFT_DOT_OPERANDS\n  return c + (", v, ")_mm256_madd_epi16(x, y);\n#else\n");
+    } else {
+      const char *one = a.is_uint() ? "epu8" : "epi8", *many = a.is_uint() ? "epi8" : "epu8";
+      fast += cat(
+          "  int32_t four;\n  memcpy(&four, a, 4);\n  const __m256i x = _mm256_cvt", one,
+          "_epi16(_mm_set1_epi32(four));\n  const __m256i low = _mm256_madd_epi16(x, _mm256_cvt",
+          many,
+          "_epi16(_mm_loadu_si128((const __m128i*)b))),\n                high = "
+          "_mm256_madd_epi16(x, _mm256_cvt",
+          many, "_epi16(_mm_loadu_si128((const __m128i*)b + 1)));\n  return c + (", v,
+          ")_mm256_permute4x64_epi64(_mm256_hadd_epi32(low, high), 0xd8);\n#else\n");
+    }
+    helpers_.define("WEFT_DOT_OPERANDS",
+                    "#include <string.h>\n#if defined(__AVX2__)\n#include <immintrin.h>\n"
+                    "#define WEFT_DOT_OPERANDS \\\n  int32_t word; \\\n  memcpy(&word, a, 4); \\\n"
+                    "  const __m256i x = _mm256_set1_epi32(word), y = _mm256_loadu_si256((const "
+                    "__m256i*)b);\n#endif\n");
+  }
+  const auto value = [&](DType from, const char* array, const std::string& at) {
+    return load_value(from.element(), cat(array, "[", at, "]"));
+  };
+  const std::string n = std::to_string(static_cast<int>(a.lanes)), sum = type(t.element());
+  std::string loop =
+      cat("  for (int l = 0; l < ", static_cast<int>(t.lanes), "; ++l)\n    for (int e = 0; e < ",
+          n, "; ++e) c[l] += (", sum, ")", value(a, "a", "e"), " * (", sum, ")",
+          value(b, "b", cat("l * ", n, " + e")), ";\n  return c;\n");
+  helpers_.define(function, cat(spelling_.function_prefix, v, " ", function, "(", v, " c, const ",
+                                storage_type(a.element()), "* a, const ", storage_type(b.element()),
+                                "* b) {\n", fast, loop, fast.empty() ? "" : "#endif\n", "}\n"));
+  const auto address = [&](const Expr& e) {
+    const auto* l = ir::as<ir::LoadNode>(e);
+    return cat(name(l->buffer.get(), l->buffer->name), " + ",
+               text(ir::as<ir::RampNode>(l->indices[0])->base));
+  };
+  return cat(function, "(", sums, ", ", address(c->args[1]), ", ", address(c->args[2]), ")");
 }
 
 std::string Expressions::whole_stream(const ir::BufferNode* b, const ir::RampNode* r,
@@ -302,6 +359,9 @@ int KernelText::register_lanes(const AllocateNode* t) const {
   });
   for_each_expr(t->body, [&](const Expr& e) {
     if (const auto* l = as<LoadNode>(e); l && l->buffer.get() == b) meet(l->indices[0]);
+    // What a dot multiplies is read at its address.
+    if (const auto* c = as<CallNode>(e); c && c->op == "dot")
+      whole = whole && !touches(c->args[1]) && !touches(c->args[2]);
   });
   std::int64_t count = 0;
   if (!whole || lanes <= 1 ||

@@ -19,6 +19,7 @@
 #include "weft/schedule/primitives/reindex.h"
 #include "weft/schedule/primitives/rolling_buffer.h"
 #include "weft/schedule/primitives/sample.h"
+#include "weft/schedule/primitives/shift_factor.h"
 #include "weft/schedule/primitives/specialize_warps.h"
 #include "weft/schedule/primitives/tensorize.h"
 #include "weft/schedule/primitives/transform_layout.h"

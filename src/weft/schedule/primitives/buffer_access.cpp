@@ -145,6 +145,17 @@ class Retype final : public Rewriter {
   Retype(Buffer from, Buffer to) : from_(std::move(from)), to_(std::move(to)) {}
   Buffer rewrite_buffer(const Buffer& b) override { return b == from_ ? to_ : b; }
 
+  using Rewriter::rewrite;
+  /// A type that holds every number of the old one brings it back as it was.
+  Expr rewrite(const Expr& e) override {
+    const auto* c = e ? as<CastNode>(e) : nullptr;
+    const auto* l = c ? as<LoadNode>(c->value) : nullptr;
+    if (!l || l->buffer != from_ || !holds_all(to_->dtype, from_->dtype))
+      return Rewriter::rewrite(e);
+    bool changed = false;
+    return cast(e->dtype, load(to_, rewrite_all(l->indices, &changed)));
+  }
+
  protected:
   Expr rewrite_load(const Expr& e) override {
     const auto* l = as<LoadNode>(e);
@@ -160,6 +171,11 @@ class Retype final : public Rewriter {
   }
 
  private:
+  static bool holds_all(DType wide, DType narrow) {
+    if (wide.is_int() && narrow.is_int()) return wide.bits >= narrow.bits;
+    if (wide.is_integral() && narrow.is_uint()) return wide.bits > narrow.bits;
+    return wide.is_float() && wide.bits >= 32 && narrow.is_float() && narrow.bits <= wide.bits;
+  }
   Buffer from_, to_;
 };
 

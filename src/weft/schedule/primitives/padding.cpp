@@ -171,18 +171,9 @@ void factors_of(const Expr& e, Exprs& out) {
   }
 }
 
-/// The load under casts, at distinct plain iterators.
-const LoadNode* plain_load(const Expr& e) {
-  const Expr inner = e->kind == ExprKind::cast ? as<CastNode>(e)->value : e;
-  const auto* l = as<LoadNode>(inner);
-  if (!l) return nullptr;
-  for (std::size_t i = 0; i < l->indices.size(); ++i) {
-    if (!as<VarNode>(l->indices[i])) return nullptr;
-    for (std::size_t j = 0; j < i; ++j) {
-      if (l->indices[i].get() == l->indices[j].get()) return nullptr;
-    }
-  }
-  return l;
+/// The load under a cast.
+const LoadNode* factor_load(const Expr& e) {
+  return as<LoadNode>(e->kind == ExprKind::cast ? as<CastNode>(e)->value : e);
 }
 
 /// Iterators of a block and by how much each becomes longer.
@@ -236,8 +227,9 @@ std::optional<std::vector<const LoadNode*>> loads_of(const Expr& value) {
   return out;
 }
 
-/// Whether a block is a sum, from 0, of products of loads at plain iterators, each with an axis of
-/// every longer reduction. `lacks`: an operand that has none, and the reduction.
+/// Whether a block is a sum, from 0, of products of loads, each with one axis for every longer
+/// reduction, whose iterator is the index there and no part of another. `lacks`: an operand that
+/// has none, and the reduction.
 bool is_einsum(const BlockNode* block, const ReductionPattern& pattern, const Lengthened& longer,
                std::pair<const LoadNode*, const VarNode*>& lacks) {
   const auto* start = as<StoreNode>(block->init);
@@ -248,22 +240,26 @@ bool is_einsum(const BlockNode* block, const ReductionPattern& pattern, const Le
   Exprs factors;
   factors_of(pattern.rest[0], factors);
   for (const Expr& e : factors) {
-    const LoadNode* l = plain_load(e);
+    const LoadNode* l = factor_load(e);
     if (!l) return false;
     for (std::size_t i = 0; i < longer.iters.size(); ++i) {
       const IterVar& iter = longer.iters[i];
-      if (longer.growth[i] && iter.kind == IterKind::reduce &&
-          std::none_of(l->indices.begin(), l->indices.end(),
-                       [&](const Expr& x) { return x.get() == iter.var.get(); }))
-        lacks = {l, iter.var.get()};
+      if (!longer.growth[i] || iter.kind != IterKind::reduce) continue;
+      std::size_t used = 0, plain = 0;
+      for (const Expr& x : l->indices) {
+        if (uses_var(x, iter.var.get())) ++used;
+        if (x.get() == iter.var.get()) ++plain;
+      }
+      if (used == 0) lacks = {l, iter.var.get()};
+      else if (used != 1 || plain != 1) return false;
     }
   }
   return true;
 }
 
-/// for v..: to[v] = from[v] over `to`; what lies beyond `from` counts 0 unless it is cropped.
-Stmt pad_copy(const Buffer& from, const Buffer& to, const std::string& name, bool crop,
-              std::uint64_t& id) {
+/// for v..: to[v] = from[v] over `to`; what lies at or beyond `ends` counts 0 unless it is cropped.
+Stmt pad_copy(const Buffer& from, const Buffer& to, const Exprs& ends, const std::string& name,
+              bool crop, std::uint64_t& id) {
   const Buffer& domain = to;
   auto block = make_ref<BlockNode>();
   block->id = id = fresh_block_id();
@@ -279,8 +275,8 @@ Stmt pad_copy(const Buffer& from, const Buffer& to, const std::string& name, boo
     values.push_back(loop);
     nest.push_back({loop, domain->shape[d]});
     arith::Analyzer analyzer;
-    if (!crop && !analyzer.prove_equal(from->shape[d], to->shape[d]))
-      inside = both(inside, lt(v, from->shape[d]));
+    if (!crop && !analyzer.prove_equal(ends[d], to->shape[d]))
+      inside = both(inside, lt(v, ends[d]));
   }
   Expr value = load(from, at);
   if (!is_const_int_value(inside, 1)) value = if_then_else(inside, value, make_zero(from->dtype));
@@ -344,9 +340,10 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
   if (longer.any(IterKind::reduce)) {
     std::pair<const LoadNode*, const VarNode*> lacks{nullptr, nullptr};
     if (!is_einsum(old, *pattern, longer, lacks))
-      return no_pattern("a sum, from 0, of products of loads at plain iterators",
-                        "C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]; any reduction where only "
-                        "results are lengthened");
+      return no_pattern(
+          "a sum, from 0, of products of loads whose longer terms are plain iterators",
+          "C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]; any reduction where only "
+          "results are lengthened");
     if (lacks.first)
       return refusal("operand",
                      cat("\"", lacks.first->buffer->name, "\" has no axis of the reduction \"",
@@ -356,7 +353,10 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
   auto stmts = statements(path.scope()->block->body);
   const std::size_t top = top_statement(stmts, path);
   // The longer buffer, null where it stays; false where an index does not tell how long.
-  const auto grown = [&](const Buffer& from, const Exprs& indices, Buffer& longest) {
+  // `ends`: how much of it counts; terms that a reduction did not have count nothing, whatever the
+  // operand holds there.
+  const auto grown = [&](const Buffer& from, const Exprs& indices, Buffer& longest, Exprs& ends) {
+    ends = from->shape;
     auto to = edit(from);
     to->name = cat(from->name, "_pad");
     to->strides.clear();
@@ -367,6 +367,11 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
       Expr extent;
       if (!longer.extent(indices[d], from->shape[d], analyzer, extent)) return false;
       if (extent) to->shape[d] = extent, changed = true;
+      for (std::size_t i = 0; i < old->iters.size(); ++i) {
+        if (longer.growth[i] && old->iters[i].kind == IterKind::reduce &&
+            indices[d].get() == old->iters[i].var.get())
+          ends[d] = old->iters[i].dom.extent;
+      }
     }
     longest = changed ? Buffer(to) : nullptr;
     return true;
@@ -384,7 +389,8 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
   std::uint64_t id = 0;
   for (const LoadNode* l : *operands) {
     Buffer to;
-    if (!grown(l->buffer, l->indices, to)) return no_index(l->buffer);
+    Exprs ends;
+    if (!grown(l->buffer, l->indices, to, ends)) return no_index(l->buffer);
     if (!to) continue;
     if (const auto before_it = map.find(l->buffer.get()); before_it != map.end()) {
       if (std::equal(to->shape.begin(), to->shape.end(), before_it->second->shape.begin(),
@@ -398,14 +404,15 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
         return refusal("place", cat("\"", l->buffer->name, "\" is written in or after its nest"),
                        "operands that are finished before the nest");
     }
-    before.push_back(pad_copy(l->buffer, to, to->name, false, id));
+    before.push_back(pad_copy(l->buffer, to, ends, to->name, false, id));
     out.result.push_back({id});
     made.push_back(to);
     map[l->buffer.get()] = to;
   }
   const Buffer& result = pattern->updates[0]->buffer;
   Buffer to;
-  if (!grown(result, pattern->updates[0]->indices, to)) return no_index(result);
+  Exprs ends;
+  if (!grown(result, pattern->updates[0]->indices, to, ends)) return no_index(result);
   if (to) {
     for (std::size_t k = 0; k < stmts.size(); ++k) {
       if (k != top && touches(stmts[k], result.get(), k < top, true))
@@ -413,7 +420,7 @@ Verdict PadEinsum::transform(const State& s, Outcome<Result>& out) const {
                        cat("other statements write \"", result->name, "\" or read it before"),
                        "results that only the block writes");
     }
-    after.push_back(pad_copy(to, result, to->name, true, id));
+    after.push_back(pad_copy(to, result, ends, to->name, true, id));
     out.result.push_back({id});
     made.push_back(to);
     map[result.get()] = to;

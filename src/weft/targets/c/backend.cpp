@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "weft/machine/dot_limits.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/text_backend.h"
 #include "weft/target/transpose_rows.h"
@@ -48,7 +49,13 @@ class CBackend final : public TextBackend {
     }
     out.dtypes = generic_target_info().dtypes;
     out.instructions = transpose_rows();
-    if (const int bytes = vector_bytes(target)) out.limits[limits::kVectorBytes] = bytes;
+    if (const int bytes = vector_bytes(target)) {
+      out.limits[limits::kVectorBytes] = bytes;
+      // Of the processor that the text is compiled for: AVX-512 and AVX VNNI, else AVX2 in a few
+      // instructions.
+      if (bytes == kVectorBytes)
+        out.limits[limits::kDotMixedBytes] = 4, out.limits[limits::kDotWords] = 2;
+    }
     return out;
   }
 

@@ -81,6 +81,7 @@ class CpuBackend final : public Backend, public OpenSchedules {
     out.limits = {{limits::kVectorBytes, bytes},
                   {limits::kRegisters, bytes == 64 ? 32 : 16},
                   {"max_vector_bytes", 256}};
+    if (target.option("mcpu", "host") == "host") DotInstructions::of_host(bytes).state(out);
     // 0 where the system does not say.
     if (const long first = sysconf(_SC_LEVEL1_DCACHE_SIZE); first > 0)
       out.limits[limits::kCache1Bytes] = first;
@@ -118,7 +119,9 @@ class CpuBackend final : public Backend, public OpenSchedules {
     check_processor(options.cpu);
     std::vector<ir::PrimFunc> lowered;
     for (const ir::PrimFunc& f : kernels) lowered.push_back(pass::lower_float8(f));
-    LlvmText llvm = emit_llvm(lowered, options.cpu == "host" ? vector_bytes() : 0);
+    const bool here = options.cpu == "host";
+    LlvmText llvm = emit_llvm(lowered, here ? vector_bytes() : 0,
+                              here ? DotInstructions::of_host(vector_bytes()) : DotInstructions{});
     // A schedule that wrote its own vectors only needs its accumulators in registers; LLVM's loop
     // passes would spoil them. Plain loops get everything.
     options.passes = target.option(

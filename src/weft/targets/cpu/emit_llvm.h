@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/ir/node.h"
+#include "weft/targets/cpu/dot_instructions.h"
 
 namespace weft::cpu {
 
@@ -22,7 +23,9 @@ struct LlvmText {
 /// Products and sums may contract into one rounding, except in a kernel with the attribute
 /// "contract": false. Kernels: params are one-dimensional buffers, then scalars; bodies without
 /// blocks. Mathematics of vectors calls the C library's functions of at most `vector_bytes` where
-/// it has them. Throws Error(emit, "cpu.emit.*") on what the emitter cannot express.
-LlvmText emit_llvm(const std::vector<ir::PrimFunc>& kernels, int vector_bytes = 0);
+/// it has them, and `dot` the instructions of `dots`. Throws Error(emit, "cpu.emit.*") on what the
+/// emitter cannot express.
+LlvmText emit_llvm(const std::vector<ir::PrimFunc>& kernels, int vector_bytes = 0,
+                   const DotInstructions& dots = {});
 
 }  // namespace weft::cpu

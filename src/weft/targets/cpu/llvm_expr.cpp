@@ -383,6 +383,20 @@ std::string FunctionEmitter::load(const LoadNode* e) {
   if (r && is_const_int(r->stride, &step) && step > 1 && step <= kMostStep && t.lanes >= 2 * step)
     return from_memory(t, strided(e, r->base, static_cast<int>(step)));
   std::string at = expr(index), out = "poison";
+  if (module_.vector_bytes >= 64 && index->dtype.bits == 64 && !t.is_bool() &&
+      (element.bits == 32 || element.bits == 64) && t.lanes * element.bytes() >= 32) {
+    const std::string places =
+        let(cat("getelementptr inbounds ", memory_type(element), ", ptr ",
+                buffers.at(e->buffer.get()).pointer, ", ", value_type(index->dtype), " ", at));
+    const std::string name = cat("llvm.masked.gather.", suffix(t), ".v", t.lanes, "p0"),
+                      m = memory_type(t), all = with_lanes("i1", t.lanes);
+    module_.declarations.insert(cat("declare ", m, " @", name, "(", with_lanes("ptr", t.lanes),
+                                    ", i32, ", all, ", ", m, ")"));
+    return from_memory(
+        t, let(cat("call ", m, " @", name, "(", with_lanes("ptr", t.lanes), " ", places, ", i32 ",
+                   align, ", ", all, " ", splat(dtypes::boolean.with_lanes(t.lanes), "true"), ", ",
+                   m, " poison)")));
+  }
   for (int i = 0; i < t.lanes; ++i) {
     std::string p = address(e->buffer.get(), lane(index->dtype, at, i));
     std::string v = let(cat("load ", memory_type(element), ", ptr ", p, ", align ", align));
@@ -550,6 +564,8 @@ std::string FunctionEmitter::call(const CallNode* e) {
         cat("phi ", value_type(t), " [ ", a, ", %", from_a, " ], [ ", b, ", %", from_b, " ]"));
   }
   if (op == "likely" || op == "nontemporal") return expr(e->args[0]);
+  if (op == "dot") return dot(e);
+  if (op == "vector_interleave") return interleave(e);
   if (op == "address_of") {
     const auto* l = as<LoadNode>(e->args[0]);
     const auto* r = as<RampNode>(l->indices[0]);

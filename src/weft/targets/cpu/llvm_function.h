@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/ir/node.h"
+#include "weft/targets/cpu/dot_instructions.h"
 
 namespace weft::cpu {
 
@@ -27,6 +28,7 @@ struct ModuleText {
   bool explicit_vectors = false;
   bool nontemporal = false;  // !0 is used
   bool contract = true;      // a product and a sum may become one rounding; of the kernel at hand
+  DotInstructions dots;
   int outlined = 0;
   int vector_bytes = 0;  // of calls of the C library's vector mathematics; 0: none
   /// Functions (name, bits) that the kernel at hand computes on vectors -> the most lanes. What is
@@ -82,6 +84,11 @@ class FunctionEmitter {
   std::string lane(DType t, const std::string& vector, int i);
   std::string lanewise(DType t, const std::string& function, const std::vector<std::string>& args,
                        const std::vector<DType>& types);
+  // llvm_dot.cpp
+  std::string neighbours(const ir::Expr& load);
+  std::string dot(const ir::CallNode* e);
+  std::string interleave(const ir::CallNode* e);
+  // llvm_expr.cpp
   std::string math(const std::string& op, DType t, const std::vector<std::string>& args);
   std::string library_vectors(const std::string& op, DType t, const std::vector<std::string>& args);
 

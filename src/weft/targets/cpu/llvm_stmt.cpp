@@ -310,8 +310,10 @@ void FunctionEmitter::parallel(const ForNode* s) {
   begin_block(good);
 }
 
-LlvmText emit_llvm(const std::vector<PrimFunc>& kernels, int vector_bytes) {
+LlvmText emit_llvm(const std::vector<PrimFunc>& kernels, int vector_bytes,
+                   const DotInstructions& dots) {
   ModuleText module;
+  module.dots = dots;
   module.vector_bytes = vector_bytes;
   LlvmText out;
   for (const PrimFunc& f : kernels) {
