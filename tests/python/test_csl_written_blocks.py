@@ -145,13 +145,6 @@ comptime {
     everywhere(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, host, w=W, h=H, params={"Z": Z})
 
 
-import numpy as np, pytest
-from csl_machine import SYS, both, everywhere, layout
-
-rng = np.random.default_rng(32)
-w2 = pytest.mark.parametrize("arch", ["wse2"])
-
-
 @both
 def test_game_of_life_by_diagonal_neighbours_in_two_steps(arch, tmp_path):
     """Blocks of cells; rows go to the sides with their corners by four-dimensional descriptors over u16, added by @add16 and decided by @map."""
@@ -368,9 +361,96 @@ comptime { @export_symbol(a_p, "a"); @export_symbol(r_p, "r"); @export_symbol(go
     everywhere(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, host)
 
 
-import numpy as np, pytest
-from csl_machine import SYS, both, everywhere, layout, Machine, CHOICES, ARCHS
-from test_wse_programs import wse
+@both
+def test_dots_and_norms_in_a_solver_with_callbacks_between_modules(arch, tmp_path):
+    """Steepest descent on a line of PEs: modules call back through parameters of function and task type; ends by itself."""
+    n = 6
+    W = 3
+    reduce = """
+param left: bool; param right: bool; param px: u16; param done: fn (f32) void; param queues: [2]u16; param ids: [2]local_task_id;
+const c = [4]color{ @get_color(0), @get_color(1), @get_color(2), @get_color(3) };
+const up_in = c[(px + 1) % 2]; const up_out = c[px % 2]; const down_in = c[2 + (px + 1) % 2]; const down_out = c[2 + px % 2];
+const iq0 = @get_input_queue(queues[0]); const iq1 = @get_input_queue(queues[1]); const oq0 = @get_output_queue(2); const oq1 = @get_output_queue(3);
+var part = @zeros([1]f32); var all = @zeros([1]f32);
+const P = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{1} -> part[i] }); const A = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{1} -> all[i] });
+const ui = @get_dsd(fabin_dsd, .{ .extent = 1, .fabric_color = up_in, .input_queue = iq0 });
+const uo = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = up_out, .output_queue = oq0 });
+const di = @get_dsd(fabin_dsd, .{ .extent = 1, .fabric_color = down_in, .input_queue = iq1 });
+const do = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = down_out, .output_queue = oq1 });
+// sums go east, the total comes back west
+fn sum(x: f32) void {
+  part[0] = x;
+  if (left and right) { all[0] = x; @activate(ids[1]); return; }
+  if (left) { @fmovs(uo, P, .{ .async = true }); @fmovs(A, di, .{ .async = true, .activate = ids[1] }); }
+  else if (right) { @fadds(A, P, ui, .{ .async = true, .activate = ids[0] }); }
+  else { @fadds(uo, P, ui, .{ .async = true }); @fmovs(A, di, .{ .async = true, .activate = ids[0] }); }
+}
+task back() void { @fmovs(do, A, .{ .async = true, .activate = ids[1] }); }
+task total() void { done(all[0]); }
+comptime {
+  @bind_local_task(total, ids[1]);
+  if (!left) { @bind_local_task(back, ids[0]);
+    @set_local_color_config(up_in, .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } }); @set_local_color_config(down_out, .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ WEST } } });
+    @initialize_queue(iq0, .{ .color = up_in }); if (@is_arch("wse3")) @initialize_queue(oq1, .{ .color = down_out }); }
+  if (!right) { @set_local_color_config(up_out, .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ EAST } } }); @set_local_color_config(down_in, .{ .routes = .{ .rx = .{ EAST }, .tx = .{ RAMP } } });
+    @initialize_queue(iq1, .{ .color = down_in }); if (@is_arch("wse3")) @initialize_queue(oq0, .{ .color = up_out }); }
+}
+"""
+    pe = (
+        SYS
+        + """
+param n: u16; param px: u16; param W: u16;
+const math = @import_module("<math>");
+const State = enum(u16) { rr, rAr, again };
+var state: State = State.rr;
+const net = @import_module("reduce.csl", .{ .left = px == 0, .right = px + 1 == W, .px = px, .done = arrived, .queues = [2]u16{ 4, 5 }, .ids = [2]local_task_id{ @get_local_task_id(12), @get_local_task_id(13) } });
+var d = @zeros([n]f32); var b = @zeros([n]f32); var x = @zeros([n]f32); var r = @zeros([n]f32); var q = @zeros([n]f32); var info = @zeros([2]f32);
+var d_p: [*]f32 = &d; var b_p: [*]f32 = &b; var x_p: [*]f32 = &x; var info_p: [*]f32 = &info;
+const D = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{n} -> d[i] }); const B = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{n} -> b[i] }); const X = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{n} -> x[i] }); const R = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{n} -> r[i] }); const Q = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{n} -> q[i] });
+var rr: f32 = 0.0; var eps: f32 = 0.0; var most: u16 = 0; var its: u16 = 0;
+fn dot(u: mem1d_dsd, v: mem1d_dsd) f32 { var s: f32 = 0.0; @map(mac, u, v, &s); return s; }
+fn mac(u: f32, v: f32, s: *f32) void { s.* += u * v; }
+fn solve(tolerance: f32, limit: u16) void { eps = tolerance; most = limit; its = 0; @fmovs(X, 0.0); @fmovs(R, B); state = State.rr; net.sum(dot(R, R)); }
+fn arrived(v: f32) void {
+  switch (state) {
+    State.rr => { rr = v; if (math.sqrt(rr) < eps or its == most) { info[0] = math.sqrt(rr); info[1] = @as(f32, its); sys.unblock_cmd_stream(); return; }
+      @fmuls(Q, D, R); state = State.rAr; net.sum(dot(R, Q)); },
+    State.rAr => { const alpha = rr / v; @fmacs(X, X, R, alpha); @fmacs(R, R, Q, -alpha); its += 1; state = State.rr; net.sum(dot(R, R)); },
+    else => @assert(false),
+  }
+}
+comptime { @export_symbol(d_p, "d"); @export_symbol(b_p, "b"); @export_symbol(x_p, "x"); @export_symbol(info_p, "info"); @export_symbol(solve); }
+"""
+    )
+    text = layout(
+        [
+            ("d", "[*]f32", True),
+            ("b", "[*]f32", True),
+            ("x", "[*]f32", False),
+            ("info", "[*]f32", False),
+            ("solve", "fn(f32, u16)void"),
+        ],
+        params="param n: u16;",
+        binding=".n = n, .px = x, .W = W",
+    )
 
-rng = np.random.default_rng(35)
-w2 = pytest.mark.parametrize("arch", ["wse2"])
+    def host(m):
+        d = rng.uniform(1, 3, (1, W, n)).astype(np.float32)
+        b = rng.uniform(-1, 1, (1, W, n)).astype(np.float32)
+        m.put("d", d)
+        m.put("b", b)
+        m.launch("solve", np.float32(1e-4), np.uint16(60))
+        np.testing.assert_allclose(m.get("x", n), b / d, atol=1e-3)
+        info = m.get("info", 2)[0]
+        assert (
+            (info[:, 0] < 1e-4).all() and (info[:, 1] == info[0, 1]).all() and 3 < info[0, 1] < 60
+        )
+
+    everywhere(
+        tmp_path,
+        arch,
+        {"layout.csl": text, "pe.csl": pe, "reduce.csl": reduce},
+        host,
+        w=W,
+        params={"n": n},
+    )

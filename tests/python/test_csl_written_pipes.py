@@ -176,14 +176,6 @@ comptime {
     everywhere(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, host, w=2, params={"n": n})
 
 
-import numpy as np, pytest
-from csl_machine import SYS, both, everywhere, layout
-
-rng = np.random.default_rng(34)
-w3 = pytest.mark.parametrize("arch", ["wse3"])
-w2 = pytest.mark.parametrize("arch", ["wse2"])
-
-
 @w3
 def test_microthreads_with_ids_of_their_own_and_blocks(arch, tmp_path):
     """Five copies share two queues by ids of microthreads; one is blocked until the others are done."""

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from csl_machine import SYS, both, everywhere, layout
+from csl_machine import CHOICES, SYS, Machine, both, everywhere, layout
 
 rng = np.random.default_rng(41)
 w3 = pytest.mark.parametrize("arch", ["wse3"])
@@ -163,7 +163,6 @@ comptime {
 
     def host(m):
         lens = rng.integers(1, 30, 8)
-        total = lens.sum()
         data = rng.random(240).astype(np.float32)
         m.put("data", np.tile(data, (1, 2, 1)))
         m.put16("lens", np.tile(lens.astype(np.uint16), (1, 2, 1)))
@@ -261,14 +260,6 @@ comptime {
         np.testing.assert_array_equal(got, want)
 
     everywhere(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, host, w=W, h=H, params={"n": n})
-
-
-import numpy as np, pytest
-from csl_machine import SYS, both, everywhere, layout
-
-rng = np.random.default_rng(33)
-w3 = pytest.mark.parametrize("arch", ["wse3"])
-w2 = pytest.mark.parametrize("arch", ["wse2"])
 
 
 @both
@@ -468,3 +459,132 @@ comptime {
             assert (m.get16("log", 16, np.uint16)[0, :, :3] == [1, 2, 3]).all()
 
     everywhere(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, host, w=3, params={"n": n})
+
+
+@both
+def test_routes_made_by_modules_at_compile_time(arch, tmp_path):
+    """Routes, switches and parameters of PEs are made by functions of two modules, from arrays, structs and recursion."""
+    lay = """
+param W: u16; param H: u16; param K: i16 = 3;
+const routes = @import_module("lib/routes.csl", .{ .W = W, .H = H, .first_color = 4 });
+const memcpy = @import_module("<memcpy/get_params>", .{ .width = W, .height = H });
+const names = .{ "a", "b" };
+fn sum_to(comptime n: i16) i16 { if (n == 0) { return 0; } return n + sum_to(n - 1); }
+const weights = routes.table(5);
+layout {
+  @set_rectangle(W, H);
+  var count: i16 = 0;
+  for (@range(i16, @as(i16, H))) |y| {
+    var x: i16 = 0;
+    while (x < @as(i16, W)) : (x += 1) {
+      const role = routes.role(x, y);
+      const extra = routes.describe(x, y);
+      const base = .{ .memcpy_params = memcpy.get_params(x), .role = role, .number = count, .weight = weights[@as(u16, x)], .sum = sum_to(K + 1) };
+      @set_tile_code(x, y, "src/pe.csl", @concat_structs(base, .{ .io = extra }));
+      routes.paint(x, y);
+      count += 1;
+    }
+  }
+  @export_name("a", [*]i32, true); @export_name("b", [*]i32, false);
+  @export_name("go", fn()void);
+}
+"""
+    mod = """
+param W: u16; param H: u16; param first_color: i16;
+const dirs = @import_module("dirs.csl");
+const Role = enum(u16) { head = 1, body = 2, tail = 3 };
+fn role(x: i16, y: i16) u16 {
+  const r = if (x == 0) Role.head else if (x + 1 == @as(i16, W)) Role.tail else Role.body;
+  return @get_int(r);
+}
+fn color_of(y: i16) color { return @get_color(@as(u16, first_color + y % 2)); }
+fn describe(x: i16, y: i16) comptime_struct {
+  const out = if (x + 1 < @as(i16, W)) .{ .c = color_of(y), .hops = @as(u16, W) - @as(u16, x) - 1 } else .{ .c = color_of(y), .hops = @as(u16, 0) };
+  return out;
+}
+fn table(comptime n: u16) [n]i32 {
+  var t = @zeros([n]i32);
+  var i: u16 = 0;
+  outer: while (i < n) : (i += 1) {
+    var k: u16 = 2; var s: i32 = 1;
+    while (k <= i) : (k += 1) { if (i % k == 0) { t[i] = -s * @as(i32, i); continue :outer; } s += 1; }
+    t[i] = s;
+  }
+  return t;
+}
+fn paint(x: i16, y: i16) void {
+  const c = color_of(y);
+  const ahead = if (y % 2 == 0) EAST else EAST;
+  const config = switch (role(x, y)) {
+    1 => .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ ahead } } },
+    2 => .{ .routes = .{ .rx = .{ dirs.back(ahead) }, .tx = .{ ahead } }, .switches = .{ .pos1 = .{ .tx = RAMP }, .pos2 = .{ .rx = RAMP }, .pos3 = .{ .tx = ahead }, .pop_mode = .{ .pop_on_advance = true } } },
+    else => .{ .routes = .{ .rx = .{ dirs.back(ahead) }, .tx = .{ RAMP } } }
+  };
+  @set_color_config(x, y, c, config);
+}
+"""
+    dirs = 'const std = @import_module("<directions>");\nfn back(d: direction) direction { return std.flip(d); }\n'
+    pe = (
+        SYS
+        + """
+param role: u16; param number: i16; param weight: i32; param sum: i16; param io STRUCT;
+const ctl = @import_module("<control>");
+const iq = @get_input_queue(2); const oq = @get_output_queue(3);
+var a = @zeros([2]i32); var b = @zeros([6]i32); var a_p: [*]i32 = &a; var b_p: [*]i32 = &b;
+const A = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{2} -> a[i] });
+const B = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{2} -> b[i + 4] });
+const out = @get_dsd(fabout_dsd, .{ .extent = 2, .fabric_color = io.c, .output_queue = oq });
+const outc = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = io.c, .output_queue = oq, .control = true });
+const in = @get_dsd(fabin_dsd, .{ .extent = 2, .fabric_color = io.c, .input_queue = iq });
+const id = @get_local_task_id(9);
+fn go() void {
+  b[0] = @as(i32, role); b[1] = @as(i32, number); b[2] = weight; b[3] = @as(i32, sum) * 100 + @as(i32, io.hops);
+  if (role == 1) { @mov32(out, A, .{ .async = true, .activate = id }); }
+  else if (role == 3) { @mov32(B, in, .{ .async = true, .activate = id }); }
+  else { sys.unblock_cmd_stream(); }
+}
+task done() void { sys.unblock_cmd_stream(); }
+comptime {
+  @bind_local_task(done, id);
+  if (role == 1) { if (@is_arch("wse3")) @initialize_queue(oq, .{ .color = io.c }); }
+  if (role == 3) @initialize_queue(iq, .{ .color = io.c });
+  @export_symbol(a_p, "a"); @export_symbol(b_p, "b"); @export_symbol(go);
+}
+"""
+    )
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "src").mkdir()
+    W, H = 5, 3
+
+    def host(m):
+        a = rng.integers(-99, 99, (H, W, 2)).astype(np.int32)
+        m.put("a", a)
+        m.launch("go")
+        b = m.get("b", 6, np.int32)
+        t = []
+        for i in range(5):
+            s = 1
+            v = None
+            for k in range(2, i + 1):
+                if i % k == 0:
+                    v = -s * i
+                    break
+                s += 1
+            t.append(s if v is None else v)
+        for y in range(H):
+            for x in range(W):
+                assert b[y, x, :4].tolist() == [
+                    1 if x == 0 else 3 if x == W - 1 else 2,
+                    y * W + x,
+                    t[x],
+                    1000 + W - 1 - x,
+                ]
+            np.testing.assert_array_equal(b[y, -1, 4:], a[y, 0])
+
+    text = {"layout.csl": lay, "src/pe.csl": pe, "lib/routes.csl": mod, "lib/dirs.csl": dirs}
+    text["src/pe.csl"] = pe.replace("STRUCT", ": comptime_struct")
+    m = Machine(tmp_path, arch, text, W, H, sdk="1.4")  # SDK 2.10 has no @concat_structs
+    for choice in CHOICES:
+        m.start(**choice)
+        host(m)
+        m.stop()
