@@ -501,10 +501,8 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
         g.dsd = dsd;
         g.sp = pe.sp;
         pe.sp = static_cast<std::uint16_t>(pe.sp - callee.frame_bytes);
-        if (k.regs.size() < reg + callee.regs + 8u)
-          k.regs.resize(reg + callee.regs + 64u, arena_);
-        if (k.dsds.size() < dsd + callee.dsds + 2u)
-          k.dsds.resize(dsd + callee.dsds + 8u, arena_);
+        if (k.regs.size() < reg + callee.regs + 8u) k.regs.resize(reg + callee.regs + 64u, arena_);
+        if (k.dsds.size() < dsd + callee.dsds + 2u) k.dsds.resize(dsd + callee.dsds + 8u, arena_);
         if (i.ty != kInlined) acc += timing_.call;
         reload();
         continue;

@@ -493,7 +493,7 @@ enum class ConfigFn : std::uint8_t {
   filter_id,             // colour -> number of its filter among the PE's filters
   set_filter,            // filter id, 0 counter 1 limit1 2 limit2 3 max_counter, value
   flush,                 // queue (output: + 8): task 29 once it is empty
-  flush_pending,         // queue -> 0/1: it was flushed, and no flush_exit since
+  flush_pending,         // queue -> 0/1: task 29 was raised for it
   flush_exit,            // queue
   set_timer,             // cycles until local task 30 is activated, 0: never
   timer_left,            // -> cycles until then, 0: not set

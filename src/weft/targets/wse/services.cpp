@@ -146,7 +146,6 @@ bool Fabric::flushed(Pe& pe) {
     auto bit = static_cast<std::uint16_t>(1u << q);
     pe.flush_wait = static_cast<std::uint16_t>(pe.flush_wait & ~bit);
     pe.flush_pending |= bit;
-    pe.flush_state |= bit;
     pe.local_pending |= 1u << 29;
     any = true;
   }
@@ -330,10 +329,9 @@ std::uint64_t Fabric::configure(Pe& pe, ConfigFn fn, const std::uint64_t* a) {
       pe.flush_wait = static_cast<std::uint16_t>(pe.flush_wait | 1u << (a[0] & 15u));
       wake();
       return 0;
-    case ConfigFn::flush_pending: return pe.flush_state >> (a[0] & 15u) & 1u;
+    case ConfigFn::flush_pending: return pe.flush_pending >> (a[0] & 15u) & 1u;
     case ConfigFn::flush_exit:
       pe.flush_pending = static_cast<std::uint16_t>(pe.flush_pending & ~(1u << (a[0] & 15u)));
-      pe.flush_state = static_cast<std::uint16_t>(pe.flush_state & ~(1u << (a[0] & 15u)));
       return 0;
     case ConfigFn::change_route: {
       ColorState& cs = color_of();

@@ -356,8 +356,7 @@ struct alignas(64) Pe {
   std::uint32_t live_ops = 0;                       // bits of ops slots
   std::array<std::uint16_t, 4> at_priority{};       // of them, those of each priority
   std::uint32_t express_in = 0;                     // colours whose channel has been announced
-  // Bits of queues, output queues are 8 more. Pending: no handler has been called yet.
-  std::uint16_t flush_wait = 0, flush_pending = 0;
+  std::uint16_t flush_wait = 0, flush_pending = 0;  // bits of queues; output queues are 8 more
 
   std::uint32_t busy_in = 0, busy_out = 0;  // queues holding something
   std::uint32_t local_pending = 0, local_blocked = 0;
@@ -393,8 +392,7 @@ struct alignas(64) Pe {
   std::pmr::vector<Placed<ColorState>> colors;
   std::uint32_t high_data = 0;  // colours, or queues on WSE-3, whose tasks have high priority
   std::uint64_t control_blocked = 0, high_control = 0;
-  std::uint16_t flush_state = 0;  // queues that were flushed, until the program says exit
-  bool command_free = true;       // may take the next host command
+  bool command_free = true;  // may take the next host command
   bool cluster_high_main = false;
   std::vector<std::uint64_t> command_args;
   Cycle command_ready = kNever;

@@ -171,8 +171,7 @@ void Analyzer::note_unprepared(Unprepared use) {
 void Analyzer::report_unprepared() {
   for (Unprepared& u : unprepared_) {
     if (prepared_.contains(u.what)) continue;
-    Diagnostic& d =
-        diagnostics_.add(Diagnostic::Level::error, u.pos, u.code, std::move(u.message));
+    Diagnostic& d = diagnostics_.add(Diagnostic::Level::error, u.pos, u.code, std::move(u.message));
     d.notes.push_back({std::move(u.note), Pos{0xffffffffu, 0, 1}});
   }
 }
@@ -220,8 +219,8 @@ void Analyzer::check_uses(std::size_t program) {
     note_unprepared({{kQueue, task.id},
                      task.decl->node->pos,
                      "wse.csl.queue.uninitialised",
-                     cat("data task \"", name(task.decl->name), "\" waits for input queue ", task.id,
-                         ", and nothing initialises it"),
+                     cat("data task \"", name(task.decl->name), "\" waits for input queue ",
+                         task.id, ", and nothing initialises it"),
                      cat("add to a comptime block: @initialize_queue(@get_input_queue(", task.id,
                          "), .{ .color = c });")});
   }
