@@ -490,7 +490,8 @@ class Analyzer {
   void note_fabric_use(const Operand& op, Pos pos);
   void need_bound_task(TaskSpace space, std::uint16_t id, Pos pos);
   void check_uses(std::size_t program);
-  void note_unprepared(Unprepared use);
+  void fail_unless_prepared(std::pair<int, int> what, Pos pos, std::string_view code,
+                            std::string message, std::string note);
   void report_unprepared();
   void check_local_routes(std::size_t program);
   wse::Operand bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos,

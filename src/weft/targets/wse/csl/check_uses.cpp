@@ -160,11 +160,12 @@ void Analyzer::check_local_routes(std::size_t program) {
 
 /// What one program uses unprepared, another may prepare: programs of one file share code that
 /// only some PEs run. What no program of the layout prepares is an error.
-void Analyzer::note_unprepared(Unprepared use) {
+void Analyzer::fail_unless_prepared(std::pair<int, int> what, Pos pos, std::string_view code,
+                                    std::string message, std::string note) {
   for (const Unprepared& u : unprepared_) {
-    if (u.what == use.what) return;
+    if (u.what == what) return;
   }
-  unprepared_.push_back(std::move(use));
+  unprepared_.push_back({what, pos, code, std::move(message), std::move(note)});
 }
 
 /// Once all programs are compiled.
@@ -183,11 +184,10 @@ void Analyzer::check_uses(std::size_t program) {
     prepared_.insert({static_cast<int>(file), index});
   for (const DsrUse& use : program_->dsr_uses) {
     if (program_->dsrs_loaded.contains({use.file, use.index})) continue;
-    note_unprepared({{static_cast<int>(use.file), use.index},
-                     use.pos,
-                     "wse.csl.dsr.unloaded",
-                     cat(basic_name(use.file), " ", use.index, " is used, and nothing loads it"),
-                     "call @load_to_dsr(register, descriptor) first"});
+    fail_unless_prepared(
+        {static_cast<int>(use.file), use.index}, use.pos, "wse.csl.dsr.unloaded",
+        cat(basic_name(use.file), " ", use.index, " is used, and nothing loads it"),
+        "call @load_to_dsr(register, descriptor) first");
   }
   if (program_->changes_queues) return;
   auto initialised = [&](bool output, int queue) -> const QueueInit* {
@@ -216,13 +216,11 @@ void Analyzer::check_uses(std::size_t program) {
   }
   for (const BoundTask& task : program_->tasks) {
     if (!task.data || initialised(false, task.id)) continue;
-    note_unprepared({{kQueue, task.id},
-                     task.decl->node->pos,
-                     "wse.csl.queue.uninitialised",
-                     cat("data task \"", name(task.decl->name), "\" waits for input queue ",
-                         task.id, ", and nothing initialises it"),
-                     cat("add to a comptime block: @initialize_queue(@get_input_queue(", task.id,
-                         "), .{ .color = c });")});
+    fail_unless_prepared({kQueue, task.id}, task.decl->node->pos, "wse.csl.queue.uninitialised",
+                         cat("data task \"", name(task.decl->name), "\" waits for input queue ",
+                             task.id, ", and nothing initialises it"),
+                         cat("add to a comptime block: @initialize_queue(@get_input_queue(",
+                             task.id, "), .{ .color = c });"));
   }
 }
 
