@@ -292,6 +292,41 @@ def test_queues_of_wse3_that_an_operation_meets_uninitialised(
     assert f"pe.csl:{globals_.count(chr(10)) + 2} (first_task)" in str(caught.value), caught.value
 
 
+@pytest.mark.parametrize(
+    "arch,globals_,prepared,slug",
+    [
+        (
+            "wse3",
+            COLOR
+            + "task t(x: f32) void {} comptime { @bind_data_task(t, @get_data_task_id(iq)); }",
+            "@initialize_queue(iq, .{ .color = c });",
+            "wse.csl.queue.uninitialised",
+        ),
+        (
+            "wse2",
+            "const r = @get_dsr(dsr_dest, 1); fn never() void { @fmovs(r, 1.0); } comptime { @export_symbol(never); }\n",
+            "@load_to_dsr(r, @get_dsd(mem1d_dsd, .{ .base_address = &x, .extent = 1 }));",
+            "wse.csl.dsr.unloaded",
+        ),
+    ],
+    ids=["queue", "register"],
+)
+def test_what_the_program_of_another_part_prepares(arch, globals_, prepared, slug, tmp_path):
+    """One text has code for PEs of two parts. What no part prepares is an error."""
+    layout = """layout { @set_rectangle(2, 1);
+      @set_tile_code(0, 0, "pe.csl", .{ .right = false }); @set_tile_code(1, 0, "pe.csl", .{ .right = true });
+      @export_name("never", fn()void); }"""
+    pe = "param right: bool; var x = @zeros([1]f32);\n" + globals_
+    files = {"layout.csl": layout, "pe.csl": pe + "comptime { if (right) " + prepared + " }"}
+    for path, text in files.items():
+        (tmp_path / path).write_text(text)
+    wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch=arch)
+    (tmp_path / "pe.csl").write_text(pe)
+    with pytest.raises(wse.WseError) as caught:
+        wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"), arch=arch)
+    assert caught.value.code == slug
+
+
 def test_a_color_is_configured_by_the_layout_or_by_its_program(tmp_path):
     layout = LAYOUT.replace(
         "}",

@@ -83,10 +83,11 @@ class ArenaVector {
     if (n > size_) std::uninitialized_value_construct_n(data_ + size_, n - size_);
     size_ = static_cast<std::uint32_t>(n);
   }
-  void push_back(const T& value, Arena& arena) {
-    const T kept = value;
+  /// A new last element, value-initialized. Its members are written where they stay: a copy of
+  /// members just written would wait until they have reached the cache.
+  T& add(Arena& arena) {
     resize(size_ + std::size_t{1}, arena);
-    back() = kept;
+    return back();
   }
 
  private:

@@ -494,17 +494,15 @@ void Fabric::interpret_as(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_
                              " runs into the data below ", program.data_bytes));
         }
         f->pc = pc + 1;
-        Frame g;
+        const std::uint32_t reg = f->reg + i.a, dsd = f->dsd + i.b;
+        Frame& g = k.frames.add(arena_);  // f may move
         g.function = static_cast<std::uint16_t>(target);
-        g.reg = f->reg + i.a;
-        g.dsd = f->dsd + i.b;
+        g.reg = reg;
+        g.dsd = dsd;
         g.sp = pe.sp;
         pe.sp = static_cast<std::uint16_t>(pe.sp - callee.frame_bytes);
-        if (k.regs.size() < g.reg + callee.regs + 8u)
-          k.regs.resize(g.reg + callee.regs + 64u, arena_);
-        if (k.dsds.size() < g.dsd + callee.dsds + 2u)
-          k.dsds.resize(g.dsd + callee.dsds + 8u, arena_);
-        k.frames.push_back(g, arena_);
+        if (k.regs.size() < reg + callee.regs + 8u) k.regs.resize(reg + callee.regs + 64u, arena_);
+        if (k.dsds.size() < dsd + callee.dsds + 2u) k.dsds.resize(dsd + callee.dsds + 8u, arena_);
         if (i.ty != kInlined) acc += timing_.call;
         reload();
         continue;

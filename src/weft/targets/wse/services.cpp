@@ -85,14 +85,14 @@ bool Fabric::continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     k.regs[base + i] = canonical(op.inputs[i].ty, bits);
   }
   m.in_call = true;
-  Frame g;
+  const std::uint32_t dsd = f.dsd + pe.program->functions[f.function].dsds;
+  Frame& g = k.frames.add(arena_);  // f may move
   g.function = op.function;
   g.reg = base;
-  g.dsd = f.dsd + pe.program->functions[f.function].dsds;
+  g.dsd = dsd;
   g.sp = pe.sp;
   pe.sp = static_cast<std::uint16_t>(pe.sp - fn.frame_bytes);
-  if (k.dsds.size() < g.dsd + fn.dsds + 2u) k.dsds.resize(g.dsd + fn.dsds + 8u, arena_);
-  k.frames.push_back(g, arena_);
+  if (k.dsds.size() < dsd + fn.dsds + 2u) k.dsds.resize(dsd + fn.dsds + 8u, arena_);
   pe.main = MainState::running;
   return true;
 }

@@ -112,10 +112,9 @@ void Fabric::enter(Pe& pe, std::uint16_t function, const std::vector<std::uint64
   k.frames.clear();
   pe.sp = 0;
   pe.sp = static_cast<std::uint16_t>(kMemoryBytes - fn.frame_bytes);
-  Frame f;
+  Frame& f = k.frames.add(arena_);
   f.function = function;
   f.sp = static_cast<std::uint16_t>(kMemoryBytes);
-  k.frames.push_back(f, arena_);
   if (k.regs.size() < fn.regs + 8u) k.regs.resize(fn.regs + 8u, arena_);
   if (k.dsds.size() < fn.dsds + 2u) k.dsds.resize(fn.dsds + 2u, arena_);
   for (std::size_t i = 0; i < args.size(); ++i) k.regs[i] = args[i];

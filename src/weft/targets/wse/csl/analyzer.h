@@ -176,6 +176,14 @@ struct DsrUse {
   Pos pos;
 };
 
+/// A register or queue that a program uses and does not prepare.
+struct Unprepared {
+  std::pair<int, int> what;  // its kind and number
+  Pos pos;
+  std::string_view code;
+  std::string message, note;
+};
+
 struct ProgramState {
   Program out;
   std::deque<Module> modules;
@@ -482,6 +490,9 @@ class Analyzer {
   void note_fabric_use(const Operand& op, Pos pos);
   void need_bound_task(TaskSpace space, std::uint16_t id, Pos pos);
   void check_uses(std::size_t program);
+  void fail_unless_prepared(std::pair<int, int> what, Pos pos, std::string_view code,
+                            std::string message, std::string note);
+  void report_unprepared();
   void check_local_routes(std::size_t program);
   wse::Operand bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos,
                             std::string_view what);
@@ -531,6 +542,9 @@ class Analyzer {
   int depth_ = 0;
   const char* stack_base_ = nullptr;  // of the outermost guard
   std::int64_t steps_ = 0;
+  // Of all programs of the layout.
+  std::vector<Unprepared> unprepared_;
+  std::set<std::pair<int, int>> prepared_;
   Symbol sym_tensor_access_ = 0;
   int module_nesting_ = 0;
   Flow expression_flow_ = Flow::normal;  // how an expression of type noreturn left

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The DSD operations and @map.
 #include <algorithm>
+#include <utility>
 
 #include "weft/targets/wse/csl/depth.h"
 
@@ -113,6 +114,27 @@ wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos
   return make_operand(wse::Operand::value, to_reg(op, pos));
 }
 
+namespace {
+
+bool commutes(Bulk code) {
+  switch (code) {
+    case Bulk::add16:
+    case Bulk::addc16:
+    case Bulk::and16:
+    case Bulk::or16:
+    case Bulk::xor16:
+    case Bulk::faddh:
+    case Bulk::fadds:
+    case Bulk::fmulh:
+    case Bulk::fmuls:
+    case Bulk::fmaxh:
+    case Bulk::fmaxs: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
 Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
   static constexpr BulkInfo rows[] = {
 #define WEFT_WSE_BULK(name, d, s, n, k, w2, w3) {#name, d, s, n, k != 0, w2, w3},
@@ -179,6 +201,10 @@ Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
       fail(pos, "wse.csl.dsd.operand",
            cat("at most one source of ", what, " is a scalar, and both are"),
            "compute with + - * / what needs no descriptor");
+    // A sum into one number starts from the number among the sources, whichever it is.
+    if (op.dst.kind == wse::Operand::pointer && op.src0.kind != wse::Operand::value &&
+        op.src1.kind == wse::Operand::value && commutes(code))
+      std::swap(op.src0, op.src1);
   }
   if (info.scalar) {
     op.scalar = bulk_operand(args[fixed - 1], scalar, false, node->list[fixed - 1]->pos, what);

@@ -461,6 +461,7 @@ void Analyzer::run_layout() {
     program_.reset();
     frame_ = nullptr;
   }
+  report_unprepared();
   out.route_sets = layout_->route_sets;
   for (std::size_t k = 0; k < layout_->tile_program.size(); ++k) {
     out.tiles.push_back({layout_->tile_program[k] ? layout_->tile_program[k] - 1 : kNoProgram,

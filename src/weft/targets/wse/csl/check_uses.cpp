@@ -158,21 +158,36 @@ void Analyzer::check_local_routes(std::size_t program) {
   }
 }
 
+/// What one program uses unprepared, another may prepare: programs of one file share code that
+/// only some PEs run. What no program of the layout prepares is an error.
+void Analyzer::fail_unless_prepared(std::pair<int, int> what, Pos pos, std::string_view code,
+                                    std::string message, std::string note) {
+  for (const Unprepared& u : unprepared_) {
+    if (u.what == what) return;
+  }
+  unprepared_.push_back({what, pos, code, std::move(message), std::move(note)});
+}
+
+/// Once all programs are compiled.
+void Analyzer::report_unprepared() {
+  for (Unprepared& u : unprepared_) {
+    if (prepared_.contains(u.what)) continue;
+    Diagnostic& d = diagnostics_.add(Diagnostic::Level::error, u.pos, u.code, std::move(u.message));
+    d.notes.push_back({std::move(u.note), Pos{0xffffffffu, 0, 1}});
+  }
+}
+
 /// Once all code of a program is compiled.
 void Analyzer::check_uses(std::size_t program) {
   check_local_routes(program);
-  auto wrong = [&](Pos pos, std::string_view code, std::string message, std::string note) {
-    Diagnostic& d = diagnostics_.add(Diagnostic::Level::error, pos, code, std::move(message));
-    d.notes.push_back({std::move(note), Pos{0xffffffffu, 0, 1}});
-    program_->broken = true;
-  };
-  std::set<std::pair<int, int>> told;
+  for (const auto& [file, index] : program_->dsrs_loaded)
+    prepared_.insert({static_cast<int>(file), index});
   for (const DsrUse& use : program_->dsr_uses) {
     if (program_->dsrs_loaded.contains({use.file, use.index})) continue;
-    if (!told.insert({static_cast<int>(use.file), use.index}).second) continue;
-    wrong(use.pos, "wse.csl.dsr.unloaded",
-          cat(basic_name(use.file), " ", use.index, " is used, and nothing loads it"),
-          "call @load_to_dsr(register, descriptor) first");
+    fail_unless_prepared(
+        {static_cast<int>(use.file), use.index}, use.pos, "wse.csl.dsr.unloaded",
+        cat(basic_name(use.file), " ", use.index, " is used, and nothing loads it"),
+        "call @load_to_dsr(register, descriptor) first");
   }
   if (program_->changes_queues) return;
   auto initialised = [&](bool output, int queue) -> const QueueInit* {
@@ -182,7 +197,7 @@ void Analyzer::check_uses(std::size_t program) {
     return nullptr;
   };
   if (options_.arch == Arch::wse2) {  // WSE-3 stops at such an operation when it comes to it
-    told.clear();
+    std::set<std::pair<int, int>> told;
     for (const FabricUse& use : program_->fabric_uses) {
       const QueueInit* init = use.queue == kNone8 ? nullptr : initialised(use.output, use.queue);
       if (!init || init->color == kNone8 || use.color == kNone8 || init->color == use.color)
@@ -195,13 +210,17 @@ void Analyzer::check_uses(std::size_t program) {
     }
     return;
   }
+  constexpr int kQueue = -1;  // among the kinds of registers
+  for (const QueueInit& q : program_->out.queues) {
+    if (!q.output) prepared_.insert({kQueue, q.queue});
+  }
   for (const BoundTask& task : program_->tasks) {
     if (!task.data || initialised(false, task.id)) continue;
-    wrong(task.decl->node->pos, "wse.csl.queue.uninitialised",
-          cat("data task \"", name(task.decl->name), "\" waits for input queue ", task.id,
-              ", and nothing initialises it"),
-          cat("add to a comptime block: @initialize_queue(@get_input_queue(", task.id,
-              "), .{ .color = c });"));
+    fail_unless_prepared({kQueue, task.id}, task.decl->node->pos, "wse.csl.queue.uninitialised",
+                         cat("data task \"", name(task.decl->name), "\" waits for input queue ",
+                             task.id, ", and nothing initialises it"),
+                         cat("add to a comptime block: @initialize_queue(@get_input_queue(",
+                             task.id, "), .{ .color = c });"));
   }
 }
 
