@@ -21,6 +21,25 @@ using namespace ir;
 
 namespace {
 
+/// In which order a machine runs the iterations of a loop.
+enum class Order : std::uint8_t {
+  loop,
+  lanes,       // a statement for all: it reads all, then stores in order
+  statements,  // a statement for one after the other
+  points,      // a statement for all, at once
+  any,
+};
+
+Order order_of(const ForNode* loop, const TargetInfo& machine) {
+  if (is_const_int_value(loop->extent, 1)) return Order::loop;
+  if (loop->for_kind == ForKind::vectorized) return Order::lanes;
+  if (loop->for_kind == ForKind::parallel) return Order::any;
+  const AxisInfo* row = loop->for_kind == ForKind::bound ? machine.axis(loop->axis) : nullptr;
+  if (!row) return Order::loop;
+  if (row->is_virtual()) return Order::statements;
+  return row->barrier || row->kind == AxisKind::lockstep ? Order::points : Order::any;
+}
+
 /// A use of memory that all points see.
 struct Use {
   Buffer buffer;
@@ -38,7 +57,7 @@ class Uses final : public Visitor {
   using Visitor::visit;
   std::vector<Use> all;
   std::unordered_map<const BufferNode*, std::vector<const ForNode*>> allocated;  // in which loops
-  std::vector<const ForNode*> in_step;
+  std::vector<const ForNode*> side_by_side;
 
   void visit(const Stmt& s) override {
     if (!s) return;
@@ -62,7 +81,7 @@ class Uses final : public Visitor {
   void visit_for(const ForNode* s) override {
     visit(s->min);
     visit(s->extent);
-    if (runs_in_step(s, machine_)) in_step.push_back(s);
+    if (order_of(s, machine_) != Order::loop) side_by_side.push_back(s);
     loops_.push_back(s);
     visit(s->body);
     loops_.pop_back();
@@ -174,6 +193,13 @@ class Iterations {
   DistinctElements distinct_;
 };
 
+/// Whether another loop of the axis is inside: the axis then has one position, and the outer loop
+/// repeats what the inner one does, which bound_repeats judges.
+bool repeats_axis(const Use& use, const ForNode* loop, const TargetInfo& machine) {
+  return std::any_of(std::find(use.loops.begin(), use.loops.end(), loop) + 1, use.loops.end(),
+                     [&](const ForNode* inner) { return same_axis(loop, inner, machine); });
+}
+
 bool by_data(const Use& use) {
   bool found = false;
   for (const Expr& i : use.indices) {
@@ -182,13 +208,15 @@ bool by_data(const Use& use) {
   return found;
 }
 
-/// Whether machines that run iterations in step keep the order of the two by themselves.
-bool ordered(const ForNode* loop, const Use& write, const Use& other) {
+/// Whether the order of the two is not for this pass to judge: machines keep it, or check_races
+/// sees every change of it.
+bool ordered(Order order, const Use& write, const Use& other) {
   if (!write.atomic.empty() && write.atomic == other.atomic) return true;
+  const bool data = by_data(write) || by_data(other);
+  if (order == Order::any && !data) return true;
   if (write.stmt != other.stmt) return false;
-  // Of one statement: lanes store in their order. Points that read what others store are races,
-  // which check_races finds, and virtual points come one after the other.
-  return other.write || loop->for_kind != ForKind::vectorized;
+  if (other.write || order == Order::statements) return true;
+  return order != Order::lanes && (by_data(write) || !data);
 }
 
 /// Stores that do not depend on the loop's iteration, nor on anything that the loop stores.
@@ -241,27 +269,27 @@ PrimFunc with_serial_loops(const PrimFunc& f, const Exchanges& found) {
 
 }  // namespace
 
-bool runs_in_step(const ForNode* loop, const TargetInfo& machine) {
-  if (is_const_int_value(loop->extent, 1)) return false;
-  if (loop->for_kind == ForKind::vectorized) return true;
-  if (loop->for_kind != ForKind::bound) return false;
-  const AxisInfo* row = machine.axis(loop->axis);
-  return row && (row->barrier || row->is_virtual() || row->kind == AxisKind::lockstep);
+bool same_axis(const ForNode* outer, const ForNode* inner, const TargetInfo& machine) {
+  const AxisInfo* row = machine.axis(outer->axis);
+  return row && !row->is_virtual() && outer->for_kind == ForKind::bound &&
+         inner->for_kind == ForKind::bound && outer->axis == inner->axis;
 }
 
 OpenExchanges open_exchanges(const PrimFunc& f, const TargetInfo& machine) {
   Uses uses(machine);
   uses.visit(f->body);
   OpenExchanges out;
-  for (const ForNode* loop : uses.in_step) {
+  for (const ForNode* loop : uses.side_by_side) {
     Iterations iterations(loop);
+    const Order order = order_of(loop, machine);
     for (const Use& write : uses.all) {
-      if (!write.write || !inside(write.loops, loop)) continue;
+      if (!write.write || !inside(write.loops, loop) || repeats_axis(write, loop, machine))
+        continue;
       const auto own = uses.allocated.find(write.buffer.get());
       if (own != uses.allocated.end() && inside(own->second, loop)) continue;
       for (const Use& other : uses.all) {
         if (&other == &write || !(other.buffer == write.buffer) || !inside(other.loops, loop) ||
-            ordered(loop, write, other))
+            repeats_axis(other, loop, machine) || ordered(order, write, other))
           continue;
         const bool data = by_data(write) || by_data(other);
         if (data && has_flag(f->attrs, kDistinctElements)) continue;
@@ -285,17 +313,25 @@ PrimFunc check_exchanges(const PrimFunc& f, const TargetInfo& machine, std::int6
   if (has_flag(f->attrs, kPointsTogether) || uses_tokens(f->body)) return f;
   const OpenExchanges open = open_exchanges(f, machine);
   Exchanges found = open.by_data;
-  if (!open.loops.empty()) found.merge(run_exchanges(f->body, open, max_accesses));
+  if (!open.loops.empty()) found.merge(run_exchanges(f->body, machine, open, max_accesses));
   if (found.empty()) return f;
-  for (const auto& [loop, why] : found) {
-    if (loop->for_kind == ForKind::vectorized) continue;
+  for_each_stmt(f->body, [&](const Stmt& s) {  // the first one in the text
+    const auto* loop = as<ForNode>(s);
+    const auto why = found.find(loop);
+    if (why == found.end() || loop->for_kind == ForKind::vectorized) return;
+    const bool any = order_of(loop, machine) == Order::any, bound = !loop->axis.empty();
+    const std::string& name = loop->var->name;
     throw Error(ErrorKind::lower, "lower.axis.exchanged",
-                cat("iterations of loop \"", loop->var->name, "\", bound to ", loop->axis,
-                    ", use each other's values in another order than the loop: ", why))
-        .note("points of the axis do each statement together before the next one")
-        .help(cat("end the loop behind the statement that stores, and bind another loop to ",
-                  loop->axis, " for the rest; or leave \"", loop->var->name, "\" serial"));
-  }
+                cat("iterations of loop \"", name, bound ? "\", bound to " : "\"", loop->axis,
+                    bound ? "," : ", which is parallel,",
+                    " use each other's values in another order than the loop: ", why->second))
+        .note(any ? "its iterations run in any order"
+                  : "its iterations do each statement together before the next one")
+        .help(cat("end the loop behind the statement that stores, and ",
+                  bound ? cat("bind another loop to ", loop->axis, " for the rest")
+                        : std::string("begin another parallel one"),
+                  "; or leave \"", name, "\" serial"));
+  });
   return with_serial_loops(f, found);
 }
 

@@ -8,8 +8,9 @@
 // with the reason ("scalarised"). Pairs of accesses are proved to be of different elements where
 // that is possible; what is left is run with concrete indices in the loop's order, and is accepted
 // where every two uses of one element come in the same order in both. Places that data chooses are
-// known to nobody: they are refused where another iteration may store. Memory of a group is left to
-// its barriers, and so is what barriers of the program separate.
+// known to nobody: they are refused where another iteration may store, in loops whose iterations
+// run in any order, too (of known places check_races finds those). Memory of a group is left to its
+// barriers, and so is what barriers of the program separate.
 
 #include <cstdint>
 

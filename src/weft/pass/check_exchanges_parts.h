@@ -26,11 +26,13 @@ struct OpenExchanges {
   std::unordered_map<const ir::ForNode*, std::unordered_set<const ir::StmtNode*>> repeated;
 };
 
-bool runs_in_step(const ir::ForNode* loop, const TargetInfo& machine);
+/// Whether both are bound to an axis that has one position at a time.
+bool same_axis(const ir::ForNode* outer, const ir::ForNode* inner, const TargetInfo& machine);
 OpenExchanges open_exchanges(const ir::PrimFunc& f, const TargetInfo& machine);
 
 /// Runs the body in the order of its loops, as far as `max_accesses` go, and finds uses of one
 /// element whose order would change.
-Exchanges run_exchanges(const ir::Stmt& body, const OpenExchanges& open, std::int64_t max_accesses);
+Exchanges run_exchanges(const ir::Stmt& body, const TargetInfo& machine, const OpenExchanges& open,
+                        std::int64_t max_accesses);
 
 }  // namespace weft::pass

@@ -50,8 +50,8 @@ struct Element {
 
 class Run {
  public:
-  Run(const OpenExchanges& open, std::int64_t budget, bool brief)
-      : open_(open), budget_(budget), brief_(brief) {}
+  Run(const TargetInfo& machine, const OpenExchanges& open, std::int64_t budget, bool brief)
+      : machine_(machine), open_(open), budget_(budget), brief_(brief) {}
 
   Exchanges found;
 
@@ -133,11 +133,11 @@ class Run {
     for (std::int64_t k = 0; k < count; ++k) {
       if (few && k >= kFirst && k < count - 1) continue;
       if (judged) now_.barriers = barriers;
-      if (judged) now_.points.emplace_back(t, begin + k);
+      if (in_step) now_.points.emplace_back(t, begin + k);
       values_.set(t->var.get(), begin + k);
       if (in_step) exec(t->body);
       else at(k, t->body);
-      if (judged) now_.points.pop_back();
+      if (in_step) now_.points.pop_back();
     }
     depth_ -= judged;
   }
@@ -221,6 +221,11 @@ class Run {
     while (d < x.size() && d < y.size() && x[d] == y[d]) ++d;
     if (d == x.size() || d == y.size() || x[d].first != y[d].first) return;
     const ForNode* loop = x[d].first;
+    const auto repeats = [&](const auto& points) {
+      return std::any_of(points.begin() + static_cast<std::ptrdiff_t>(d) + 1, points.end(),
+                         [&](const auto& p) { return same_axis(loop, p.first, machine_); });
+    };
+    if (!open_.loops.count(loop) || repeats(x) || repeats(y)) return;
     const Cell &store = earlier.write ? earlier : mine, &read = earlier.write ? mine : earlier;
     if (read.from == store.stmt && open_.repeated.at(loop).count(store.stmt)) return;
     bool turned = earlier.at.order > mine.at.order;
@@ -232,6 +237,7 @@ class Run {
                                 " of iteration ", y[d].second, " are one element"));
   }
 
+  const TargetInfo& machine_;
   const OpenExchanges& open_;
   std::int64_t budget_, accesses_ = 0;
   bool brief_;  // loops inside are sampled, too
@@ -244,10 +250,11 @@ class Run {
 
 }  // namespace
 
-Exchanges run_exchanges(const Stmt& body, const OpenExchanges& open, std::int64_t max_accesses) {
+Exchanges run_exchanges(const Stmt& body, const TargetInfo& machine, const OpenExchanges& open,
+                        std::int64_t max_accesses) {
   Exchanges out;
   for (const bool brief : {false, true}) {
-    Run run(open, max_accesses, brief);
+    Run run(machine, open, max_accesses, brief);
     try {
       run.exec(body);
       out.merge(run.found);
