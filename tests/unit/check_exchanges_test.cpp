@@ -62,7 +62,8 @@ void takes(const Stmt& s) {
   EXPECT_EQ(pass::check_exchanges(f, generic_target_info()), f);
 }
 bool is_serial(const Stmt& s) {
-  const auto* loop = as<ForNode>(check(s)->body);
+  const PrimFunc f = check(s);
+  const auto* loop = as<ForNode>(f->body);
   return loop->for_kind == ForKind::serial && find_annotation(loop->annotations, "scalarised");
 }
 

@@ -199,10 +199,13 @@ namespace {
 constexpr double kVector = 28;    // a vector side by side, or a word for all lanes, per step
 constexpr double kInto = 40;      // a vector of terms that lanes add up
 constexpr double kGathered = 70;  // the same from places that lie apart
-constexpr double kStreamed = 75;  // words apart, of lines that later steps read on
-constexpr double kStrewn = 250;   // words apart, of other lines at each step
-constexpr double kStep = 45;      // least of a step
-constexpr double kJoined = 310;   // lanes joined, and their one word stored
+constexpr double kAgain = 18, kAgainApart = 28;  // both where other results have read the same
+constexpr double kKept = 12;                     // vectors that registers keep (hoist_reads)
+constexpr double kStreamed = 75;                 // words apart, of lines that later steps read on
+constexpr double kStrewn = 250;                  // words apart, of other lines at each step
+constexpr double kStep = 45;                     // least of a step
+constexpr double kIdle = 1.2;                    // of a tile, where lanes lie behind its columns
+constexpr double kJoined = 310;                  // lanes joined, and their one word stored
 constexpr double kFinish = 150, kFinishApart = 1300;  // a vector of results stored
 constexpr double kWord = 0.6;                         // of the memory, for a word that is read once
 constexpr std::int64_t kSet = 64;  // words from a line to one that a cache keeps in its place
@@ -215,6 +218,10 @@ class Clocks {
 
   double of(const Loop& lane) const {
     return lane.iter->kind == IterKind::reduce ? joined(lane) : spatial(lane);
+  }
+  /// Vectors of results that the busiest QPU has.
+  std::int64_t turns(const Loop& lane) const {
+    return parts(parts(lane.extent, kLanes) * points(IterKind::spatial, lane), qpus_);
   }
 
  private:
@@ -235,40 +242,79 @@ class Clocks {
     if (const Loop* row = row_loop(nest_, lane); row && step_loop(nest_, *row)) {
       const auto plans = plan_tiles(*row, lane, others / row->extent, true,
                                     static_cast<std::int64_t>(depth), qpus_);
-      return static_cast<double>(plans[0].clocks) + turns * (finish - kFinish);
+      const double idle = lane.extent < kLanes ? kIdle : 1;
+      return static_cast<double>(plans[0].clocks) * idle + turns * (finish - kFinish);
     }
     double step = 0;
-    for (const LoadNode* load : loads_) step += read(*load, lane);
+    for (const LoadNode* load : loads_) {
+      step += read(*load, lane);
+      // A word of a line of its own, which no other vector of the QPU shares.
+      if (const auto by = along(*load, lane);
+          by && by->constant(0) && turns <= 1 && !in_line(*load))
+        step += kVector;
+    }
     return std::max(turns * (depth * std::max(step, kStep) + finish), memory());
   }
 
   double joined(const Loop& lane) const {
     const std::int64_t results = points(IterKind::spatial, lane);
     const auto depth = static_cast<double>(points(IterKind::reduce, lane));
-    double step = 0;
+    const auto vectors = depth * static_cast<double>(parts(lane.extent, kLanes));
+    double step = 0, once = 0, saved = 0;
     for (const LoadNode* load : loads_) {
       const auto by = along(*load, lane);
-      if (by && by->constant(0)) step += kVector;
-      else if (!by || !by->constant(1)) step += kGathered;
-      else step += kInto;
+      const bool beside = by && by->constant(1);
+      const double first = beside ? kInto : kGathered;
+      const double again = beside ? kAgain : kAgainApart;
+      if (by && by->constant(0)) {
+        step += kVector;
+      } else if (kept(*load, lane, results)) {
+        const double part = std::min(1.0, kKept / vectors);
+        once += first * vectors * part;
+        step += again * (1 - part);
+      } else {  // one of the vectors that are read for each result comes from memory
+        const double less = reused(*load, lane) ? first - again : 0;
+        step += first - std::min(saved, less);
+        saved = std::max(saved, less);
+      }
     }
-    const auto vectors = static_cast<double>(parts(lane.extent, kLanes));
     const auto turns = static_cast<double>(parts(results, qpus_));
-    return std::max(turns * (depth * vectors * step + kJoined), memory());
+    return std::max(turns * (vectors * step + kJoined) + once, memory());
+  }
+
+  /// Whether a QPU reads the same words for all its results, of which it has every n-th: they move
+  /// only with the last loops, whose points n is a multiple of.
+  bool kept(const LoadNode& load, const Loop& lane, std::int64_t results) const {
+    const std::int64_t n = std::min(results, qpus_);
+    std::int64_t last = 1;
+    for (std::size_t i = nest_.loops.size(); i-- > 0;) {
+      const Loop& l = nest_.loops[i];
+      if (l.iter->kind != IterKind::spatial || l.extent == 1 || l.node == lane.node) continue;
+      const bool moves = std::any_of(load.indices.begin(), load.indices.end(),
+                                     [&](const Expr& e) { return uses_var(e, l.iter->var.get()); });
+      last *= l.extent;
+      if (moves && n % last) return false;
+    }
+    return results > n;
   }
 
   double read(const LoadNode& load, const Loop& lane) const {
     const auto by = along(load, lane);
     if (by && (by->constant(0) || by->constant(1))) return kVector;
-    const bool lines = std::any_of(nest_.loops.begin(), nest_.loops.end(), [&](const Loop& l) {
-      if (l.iter->kind != IterKind::reduce || l.extent == 1) return false;
-      const auto step = along(load, l);
-      return step && step->constant(1);
-    });
+    const bool lines = in_line(load);
     if (reused(load, lane) && lines) return kVector;
     // Lines that take each other's place in the caches are not there for the next step.
     const bool sparse = !by || !by->coeff.is_constant() || by->coeff.constant % kSet == 0;
     return lines && !sparse ? kStreamed : kStrewn;
+  }
+
+  /// Whether steps of the sum read words that lie side by side.
+  bool in_line(const LoadNode& load) const {
+    return std::any_of(nest_.loops.begin(), nest_.loops.end(), [&](const Loop& l) {
+      if (l.iter->kind != IterKind::reduce || l.extent == 1) return false;
+      const auto step = along(load, l);
+      return step && step->constant(1);
+    });
   }
 
   std::optional<stages::LinearIn> along(const LoadNode& load, const Loop& loop) const {
@@ -318,7 +364,9 @@ class Clocks {
 }  // namespace
 
 const Loop* fastest_lane(const Nest& nest, std::int64_t qpus) {
-  constexpr double kClearly = 0.85;
+  // What a choice must gain on the cheapest loop. Lanes that join must gain more on others, which
+  // take down to 0.7 of their estimate where a QPU has several vectors, whose words it shares.
+  constexpr double kClearly = 0.85, kJoinedMore = 1.33, kJoinedMoreOfOne = 1.1;
   const Loop* cheapest = lane_loop(nest);
   bool sums = false, known = true;
   for (const Loop& l : nest.loops) {
@@ -329,10 +377,16 @@ const Loop* fastest_lane(const Nest& nest, std::int64_t qpus) {
   const Clocks clocks(nest, qpus);
   const Loop* best = cheapest;
   double least = clocks.of(*cheapest) * kClearly;
-  for (std::size_t i = nest.loops.size(); i-- > 0;) {
-    const Loop& l = nest.loops[i];
-    if (l.extent == 1) continue;
-    if (const double c = clocks.of(l); c < least) best = &l, least = c;
+  for (const IterKind kind : {IterKind::spatial, IterKind::reduce}) {
+    for (std::size_t i = nest.loops.size(); i-- > 0;) {
+      const Loop& l = nest.loops[i];
+      if (l.extent == 1 || l.iter->kind != kind) continue;
+      double more = 1;
+      if (kind == IterKind::reduce && best->iter->kind == IterKind::spatial)
+        more = clocks.turns(*best) > 1 ? kJoinedMore : kJoinedMoreOfOne;
+      const double c = clocks.of(l) * more;
+      if (c < least) best = &l, least = c;
+    }
   }
   return best;
 }
