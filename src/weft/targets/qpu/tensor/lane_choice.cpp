@@ -204,7 +204,6 @@ constexpr double kKept = 12;                     // vectors that registers keep 
 constexpr double kStreamed = 75;                 // words apart, of lines that later steps read on
 constexpr double kStrewn = 250;                  // words apart, of other lines at each step
 constexpr double kStep = 45;                     // least of a step
-constexpr double kIdle = 1.2;                    // of a tile, where lanes lie behind its columns
 constexpr double kJoined = 310;                  // lanes joined, and their one word stored
 constexpr double kFinish = 150, kFinishApart = 1300;  // a vector of results stored
 constexpr double kWord = 0.6;                         // of the memory, for a word that is read once
@@ -218,10 +217,6 @@ class Clocks {
 
   double of(const Loop& lane) const {
     return lane.iter->kind == IterKind::reduce ? joined(lane) : spatial(lane);
-  }
-  /// Vectors of results that the busiest QPU has.
-  std::int64_t turns(const Loop& lane) const {
-    return parts(parts(lane.extent, kLanes) * points(IterKind::spatial, lane), qpus_);
   }
 
  private:
@@ -242,17 +237,10 @@ class Clocks {
     if (const Loop* row = row_loop(nest_, lane); row && step_loop(nest_, *row)) {
       const auto plans = plan_tiles(*row, lane, others / row->extent, true,
                                     static_cast<std::int64_t>(depth), qpus_);
-      const double idle = lane.extent < kLanes ? kIdle : 1;
-      return static_cast<double>(plans[0].clocks) * idle + turns * (finish - kFinish);
+      return static_cast<double>(plans[0].clocks) + turns * (finish - kFinish);
     }
     double step = 0;
-    for (const LoadNode* load : loads_) {
-      step += read(*load, lane);
-      // A word of a line of its own, which no other vector of the QPU shares.
-      if (const auto by = along(*load, lane);
-          by && by->constant(0) && turns <= 1 && !in_line(*load))
-        step += kVector;
-    }
+    for (const LoadNode* load : loads_) step += read(*load, lane);
     return std::max(turns * (depth * std::max(step, kStep) + finish), memory());
   }
 
@@ -268,6 +256,8 @@ class Clocks {
       const double again = beside ? kAgain : kAgainApart;
       if (by && by->constant(0)) {
         step += kVector;
+      } else if (results % std::min(results, qpus_)) {  // the last turn asks at each step
+        step += first;
       } else if (kept(*load, lane, results)) {
         const double part = std::min(1.0, kKept / vectors);
         once += first * vectors * part;
@@ -301,20 +291,15 @@ class Clocks {
   double read(const LoadNode& load, const Loop& lane) const {
     const auto by = along(load, lane);
     if (by && (by->constant(0) || by->constant(1))) return kVector;
-    const bool lines = in_line(load);
-    if (reused(load, lane) && lines) return kVector;
-    // Lines that take each other's place in the caches are not there for the next step.
-    const bool sparse = !by || !by->coeff.is_constant() || by->coeff.constant % kSet == 0;
-    return lines && !sparse ? kStreamed : kStrewn;
-  }
-
-  /// Whether steps of the sum read words that lie side by side.
-  bool in_line(const LoadNode& load) const {
-    return std::any_of(nest_.loops.begin(), nest_.loops.end(), [&](const Loop& l) {
+    const bool lines = std::any_of(nest_.loops.begin(), nest_.loops.end(), [&](const Loop& l) {
       if (l.iter->kind != IterKind::reduce || l.extent == 1) return false;
       const auto step = along(load, l);
       return step && step->constant(1);
     });
+    if (reused(load, lane) && lines) return kVector;
+    // Lines that take each other's place in the caches are not there for the next step.
+    const bool sparse = !by || !by->coeff.is_constant() || by->coeff.constant % kSet == 0;
+    return lines && !sparse ? kStreamed : kStrewn;
   }
 
   std::optional<stages::LinearIn> along(const LoadNode& load, const Loop& loop) const {
@@ -366,7 +351,7 @@ class Clocks {
 const Loop* fastest_lane(const Nest& nest, std::int64_t qpus) {
   // What a choice must gain on the cheapest loop. Lanes that join must gain more on others, which
   // take down to 0.7 of their estimate where a QPU has several vectors, whose words it shares.
-  constexpr double kClearly = 0.85, kJoinedMore = 1.33, kJoinedMoreOfOne = 1.1;
+  constexpr double kClearly = 0.85, kJoinedMore = 1.33;
   const Loop* cheapest = lane_loop(nest);
   bool sums = false, known = true;
   for (const Loop& l : nest.loops) {
@@ -381,10 +366,8 @@ const Loop* fastest_lane(const Nest& nest, std::int64_t qpus) {
     for (std::size_t i = nest.loops.size(); i-- > 0;) {
       const Loop& l = nest.loops[i];
       if (l.extent == 1 || l.iter->kind != kind) continue;
-      double more = 1;
-      if (kind == IterKind::reduce && best->iter->kind == IterKind::spatial)
-        more = clocks.turns(*best) > 1 ? kJoinedMore : kJoinedMoreOfOne;
-      const double c = clocks.of(l) * more;
+      const bool more = kind == IterKind::reduce && best->iter->kind == IterKind::spatial;
+      const double c = clocks.of(l) * (more ? kJoinedMore : 1);
       if (c < least) best = &l, least = c;
     }
   }
