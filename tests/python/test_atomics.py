@@ -336,10 +336,11 @@ def test_other_ways_to_meet():
         # several points write one value
         ("for i in T.parallel(300):\n  N[0] = 5", "cpu"),
         ('for t in T.thread_binding(32, thread="threadIdx.x"):\n  A[0] = A[1]', "opencl"),
-        # points of one group, ordered by a barrier
+        # points of one group, ordered by a barrier between two loops
         (
             'for t in T.thread_binding(32, thread="threadIdx.x"):\n'
-            "  A[t] = T.Cast('float32', t)\n  A[t + 64] = A[31 - t]",
+            "  A[t] = T.Cast('float32', t)\n"
+            'for u in T.thread_binding(32, thread="threadIdx.x"):\n  A[u + 64] = A[31 - u]',
             "opencl",
         ),
         ("for i in T.parallel(150):\n  A[i * 2] = A[i * 2 + 1]", "c"),

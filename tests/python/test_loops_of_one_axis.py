@@ -206,18 +206,13 @@ def same(text, target):
 
 @pytest.mark.parametrize("target", ["opencl", *MACHINES])
 def test_random_nests_are_right_or_refused(target):
-    """Of one axis, in two loops. Statements of the inner loop alone, which points run in step, may differ from a loop; then
-    they do so under a serial outer loop too."""
+    """Of one axis, in two loops."""
     needs(target)
     ran = 0
     for axis in MACHINES.get(target, ["threadIdx.x", "blockIdx.x"]):
         for seed in range(150):
             text = random_text(seed, axis)
             right = same(text, target)
-            if right is False:
-                right = (
-                    same(text.replace(bound("i", axis), f"for i in range({N}):"), target) is False
-                )
             assert right in (True, None), f"{target}, seed {seed}\n{text}"
             ran += right is True
     assert ran >= 10 or target in MACHINES, ran

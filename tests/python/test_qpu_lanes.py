@@ -65,6 +65,8 @@ ROWS = {
     "side by side, small": batch(7, 13, 11, 17),
     "long": matrix_vector(37, 1201),
     "product": product(67, 71, 73),
+    "three columns": product(24, 3, 128),
+    "four columns, turned": product(24, 4, 128, turned=True),
 }
 
 

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
-#include "weft/ir/text.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/index_values.h"
 
 namespace weft::pass {
 
@@ -19,11 +18,10 @@ using namespace ir;
 
 namespace {
 
-constexpr std::int64_t kSymbol = 19;         // a legal value of every extent known only at run time
 constexpr std::int64_t kEveryPoint = 64;     // an axis of at most so many points is run whole
 constexpr std::int64_t kRegionLimit = 4096;  // elements of an opaque block's region
 
-using Value = std::optional<std::int64_t>;
+using Value = IndexValues::Value;
 struct Exhausted {};  // the budget is spent; private to this file
 
 class Run {
@@ -45,7 +43,7 @@ class Run {
       case StmtKind::let: {
         const auto* t = as<LetStmtNode>(s);
         reads(t->value);
-        env_[t->var.get()] = value(t->value);
+        values_.set(t->var.get(), value(t->value));
         named_.insert(t->var.get());
         return exec(t->body, certain);
       }
@@ -114,7 +112,7 @@ class Run {
     for (std::int64_t k = 0; k < *n; ++k) {
       if (short_run && k > 1) break;
       if (axis && *n > kEveryPoint && k > kEveryPoint / 2 && k < *n - 2) continue;
-      env_[t->var.get()] = *low + k;
+      values_.set(t->var.get(), *low + k);
       if (at) {
         *at = *low + k;
         axis_vars_[t->axis] = t->var.get();
@@ -319,20 +317,14 @@ class Run {
     }
     return out.empty() ? "every point" : out;
   }
-  static std::string at_text(const Buffer& b, const Exprs& indices) {
-    std::string out;
-    for (const Expr& i : indices) out += cat(out.empty() ? "" : ", ", print(i));
-    return cat(b->name, "[", out, "]");
-  }
-
   [[noreturn]] static void refuse(const Buffer& b, std::int64_t e, const Exprs& written,
                                   const Point& w, const Exprs& read, const Point& r,
                                   const std::string& axis) {
     bool thread = axis.starts_with("threadIdx") || axis.starts_with("vthread");
     throw Error(ErrorKind::lower, "lower.private.exchanged",
                 cat("\"", b->name, "\" of scope \"", b->scope, "\" is private to each point of ",
-                    axis, ", but one point reads what another wrote: ", at_text(b, written),
-                    " written at ", place(w), ", ", at_text(b, read), " read at ", place(r)))
+                    axis, ", but one point reads what another wrote: ", access_text(b, written),
+                    " written at ", place(w), ", ", access_text(b, read), " read at ", place(r)))
         .note(cat("both are element ", e, " of \"", b->name,
                   "\"; each point has a copy of its own, so the reader would not find the value"))
         .help(thread && b->scope != "shared"
@@ -346,6 +338,8 @@ class Run {
   }
 
   // ---- expressions
+
+  Value value(const Expr& e, int lane = 0) const { return values_.of(e, lane); }
 
   void reads(const Expr& e) {
     if (!e) return;
@@ -376,85 +370,15 @@ class Run {
     if (const auto* b = as<BroadcastNode>(e)) return reads(b->value);
     if (const auto* l = as<LetNode>(e)) {
       reads(l->value);
-      env_[l->var.get()] = value(l->value);
+      values_.set(l->var.get(), value(l->value));
       reads(l->body);
-    }
-  }
-
-  static bool whole(const Expr& e) { return e->dtype.is_integral() || e->dtype.is_bool(); }
-
-  Value value(const Expr& e, int lane = 0) {
-    switch (e->kind) {
-      case ExprKind::int_imm: return as<IntImmNode>(e)->value;
-      case ExprKind::var: {
-        auto found = env_.find(as<VarNode>(e));
-        if (found != env_.end()) return found->second;
-        return e->dtype.is_int() ? Value(kSymbol) : Value();
-      }
-      case ExprKind::cast:
-        return whole(e) && whole(as<CastNode>(e)->value) ? value(as<CastNode>(e)->value, lane)
-                                                         : Value();
-      case ExprKind::not_: {
-        Value v = value(as<NotNode>(e)->a, lane);
-        return v ? Value(*v == 0) : v;
-      }
-      case ExprKind::ramp: {
-        Value base = value(as<RampNode>(e)->base), step = value(as<RampNode>(e)->stride);
-        return base && step ? Value(*base + *step * lane) : Value();
-      }
-      case ExprKind::broadcast: return value(as<BroadcastNode>(e)->value);
-      case ExprKind::select: {
-        const auto* s = as<SelectNode>(e);
-        Value c = value(s->condition, lane);
-        return c ? value(*c ? s->a : s->b, lane) : Value();
-      }
-      case ExprKind::call: {
-        const auto* c = as<CallNode>(e);
-        if (c->op == "likely") return value(c->args[0], lane);
-        if (c->op != "if_then_else") return {};
-        Value k = value(c->args[0], lane);
-        return k ? value(c->args[*k ? 1 : 2], lane) : Value();
-      }
-      default: break;
-    }
-    if (!is_binary(e->kind)) return {};
-    const auto* b = as<BinaryNode>(e);
-    if (!whole(b->a)) return {};
-    Value x = value(b->a, lane);
-    if (x && e->kind == ExprKind::and_ && !*x) return 0;
-    if (x && e->kind == ExprKind::or_ && *x) return 1;
-    Value y = value(b->b, lane);
-    if (!x || !y) return {};
-    return fold(e->kind, *x, *y);
-  }
-
-  static Value fold(ExprKind kind, std::int64_t u, std::int64_t v) {
-    auto floored = [&] { return u / v - ((u % v != 0) && ((u < 0) != (v < 0)) ? 1 : 0); };
-    switch (kind) {
-      case ExprKind::add: return u + v;
-      case ExprKind::sub: return u - v;
-      case ExprKind::mul: return u * v;
-      case ExprKind::div: return v ? Value(u / v) : Value();
-      case ExprKind::mod: return v ? Value(u % v) : Value();
-      case ExprKind::floordiv: return v ? Value(floored()) : Value();
-      case ExprKind::floormod: return v ? Value(u - floored() * v) : Value();
-      case ExprKind::min: return std::min(u, v);
-      case ExprKind::max: return std::max(u, v);
-      case ExprKind::eq: return u == v;
-      case ExprKind::ne: return u != v;
-      case ExprKind::lt: return u < v;
-      case ExprKind::le: return u <= v;
-      case ExprKind::gt: return u > v;
-      case ExprKind::ge: return u >= v;
-      case ExprKind::and_: return u && v;
-      default: return u || v;
     }
   }
 
   const TargetInfo& machine_;
   PrivateBuffers watched_, unknown_;  // unknown: written at places that could not be followed
   std::int64_t budget_, accesses_ = 0;
-  std::unordered_map<const VarNode*, Value> env_;
+  IndexValues values_;
   std::map<std::string, std::int64_t> axes_;  // where the run stands
   std::map<std::string, const VarNode*> axis_vars_;
   std::unordered_set<const VarNode*> named_;      // by statements: what they depend on is not kept

@@ -8,6 +8,7 @@
 #include "weft/ir/build.h"
 #include "weft/pass/assert_bounds.h"
 #include "weft/pass/bind_tensors.h"
+#include "weft/pass/check_exchanges.h"
 #include "weft/pass/check_private.h"
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
@@ -79,6 +80,8 @@ pass::Pipeline standard_pipeline(TargetInfo info, const LoweringOptions& options
   add("mark_nontemporal",
       [machine](const PrimFunc& f) { return pass::mark_nontemporal(f, *machine); });
   add("check_private", [machine](const PrimFunc& f) { return pass::check_private(f, *machine); });
+  add("check_exchanges",
+      [machine](const PrimFunc& f) { return pass::check_exchanges(f, *machine); });
   add("compact_buffers",
       [machine](const PrimFunc& f) { return pass::compact_buffers(f, *machine); });
   add("lower_match_buffers", pass::lower_match_buffers);
