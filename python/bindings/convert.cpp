@@ -38,8 +38,7 @@ Scalar scalar_of(PyObject* o) {
     s.z = PyLong_AsDouble(o);
     if (PyErr_Occurred()) {  // beyond float64 as well
       PyErr_Clear();
-      const bool negative = PyObject_RichCompareBool(o, nb::int_(0).ptr(), Py_LT) == 1;
-      s.z = negative ? -HUGE_VAL : HUGE_VAL;
+      s.z = overflow < 0 ? -HUGE_VAL : HUGE_VAL;
     }
     return s;
   }
@@ -146,6 +145,32 @@ bool elem_of_format(const char* format, std::int64_t itemsize, Elem& out) {
   }
 }
 
+/// The entries of a sequence of another class, as a tuple: so many as its length says.
+nb::object entries_of(PyObject* o) {
+  const Py_ssize_t n = PySequence_Size(o);
+  if (n < 0) throw nb::python_error();
+  const nb::object entries = nb::steal(PyObject_GetIter(o));
+  if (!entries.is_valid()) throw nb::python_error();
+  std::vector<nb::object> read;
+  while (PyObject* entry = PyIter_Next(entries.ptr())) {
+    read.push_back(nb::steal(entry));
+    if (static_cast<Py_ssize_t>(read.size()) > n) break;
+    if (read.size() % 65536 == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  if (PyErr_Occurred()) throw nb::python_error();
+  const auto found = static_cast<Py_ssize_t>(read.size());
+  if (found != n)
+    throw Error(ErrorKind::value, "array.asarray.length",
+                cat("a ", nb::cast<std::string>(nb::handle(o).type().attr("__name__")), " of length ", n, " has ",
+                    found > n ? "more entries" : cat(found, " entries")))
+        .help("pass list(...) of what it holds");
+  nb::object out = nb::steal(PyTuple_New(n));
+  if (!out.is_valid()) throw nb::python_error();
+  for (Py_ssize_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(out.ptr(), i, read[static_cast<std::size_t>(i)].release().ptr());
+  return out;
+}
+
 void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leaves,
              bool& found_depth) {
   bool sequence = (PyList_Check(o) || PyTuple_Check(o));
@@ -168,8 +193,9 @@ void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leave
     throw Error(ErrorKind::shape, "array.asarray.depth",
                 cat("the nested sequence is deeper than ", kMaxDims, " levels"))
         .note("a list that contains itself has no end");
-  std::int64_t n = static_cast<std::int64_t>(PySequence_Size(o));
-  if (n < 0) throw nb::python_error();
+  const bool listed = PyList_Check(o) || PyTuple_Check(o);  // whose own entries count, whatever a subclass says
+  nb::object held = listed ? nb::borrow(o) : entries_of(o);
+  std::int64_t n = PySequence_Fast_GET_SIZE(held.ptr());
   if (depth == shape.size() && !found_depth) {
     shape.push_back(n);
   } else if (depth >= shape.size() || shape[depth] != n) {
@@ -178,10 +204,15 @@ void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leave
                     depth < shape.size() ? shape[depth] : 0, " were found before"));
   }
   if (n == 0) found_depth = true;
-  nb::object fast = nb::steal(PySequence_Fast(o, "not a sequence"));
-  if (!fast.is_valid()) throw nb::python_error();
   for (std::int64_t i = 0; i < n; ++i) {
-    flatten(PySequence_Fast_GET_ITEM(fast.ptr(), i), depth + 1, shape, leaves, found_depth);
+    // An entry's own methods run below and may change the list.
+    if (i >= PySequence_Fast_GET_SIZE(held.ptr()))
+      throw Error(ErrorKind::value, "array.asarray.changed",
+                  cat("a list of ", n, " entries has ", PySequence_Fast_GET_SIZE(held.ptr()),
+                      " while it is read"))
+          .help("pass a copy that nothing else changes");
+    const nb::object entry = nb::borrow(PySequence_Fast_GET_ITEM(held.ptr(), i));
+    flatten(entry.ptr(), depth + 1, shape, leaves, found_depth);
   }
 }
 

@@ -51,31 +51,31 @@ Error wrong_type() {
   return {ErrorKind::dtype, "python.arguments", "an argument has another type than the call takes"};
 }
 
+/// Where there is not even memory for the error, Python's own MemoryError, which is made in advance.
+template <typename F>
+void raise_or_give_up(F&& raise) noexcept {
+  try {
+    raise();
+  } catch (nb::python_error& inner) {
+    inner.restore();
+  } catch (...) {
+    PyErr_NoMemory();
+  }
+}
+
 }  // namespace
 
 void set_python_error() noexcept {
   try {
     throw;
   } catch (const Error& error) {
-    try {
-      raise(error);
-    } catch (nb::python_error& inner) {
-      inner.restore();
-    }
+    raise_or_give_up([&] { raise(error); });
   } catch (nb::python_error& error) {
     error.restore();
   } catch (const std::bad_alloc&) {
-    try {
-      raise(no_memory());
-    } catch (nb::python_error& inner) {
-      inner.restore();
-    }
+    raise_or_give_up([] { raise(no_memory()); });
   } catch (const std::bad_cast&) {
-    try {
-      raise(wrong_type());
-    } catch (nb::python_error& inner) {
-      inner.restore();
-    }
+    raise_or_give_up([] { raise(wrong_type()); });
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (...) {

@@ -23,7 +23,9 @@ struct PyInt {
   IntRef value;
 };  // the result of a sampling step
 
-Value value_from_python(nb::handle o) {
+constexpr int kMostLists = 8;  // in one another; steps take lists of lists
+
+Value value_from_python(nb::handle o, int depth = 0) {
   PyObject* p = o.ptr();
   if (o.is_none()) return nullptr;
   if (PyBool_Check(p)) return Value(p == Py_True);
@@ -37,8 +39,12 @@ Value value_from_python(nb::handle o) {
   PyInt* integer = nullptr;
   if (nb::try_cast<PyInt*>(o, integer) && integer) return Value(integer->value);
   if (PyList_Check(p) || PyTuple_Check(p)) {
+    if (depth == kMostLists)
+      throw Error(ErrorKind::value, "schedule.argument.depth",
+                  cat("no schedule step takes lists nested deeper than ", kMostLists, " levels"))
+          .note("a list that contains itself has no end");
     Value::List list;
-    for (nb::handle item : o) list.push_back(value_from_python(item));
+    for (nb::handle item : o) list.push_back(value_from_python(item, depth + 1));
     return Value(std::move(list));
   }
   if (PyDict_Check(p)) return Value(json_from_python(o));

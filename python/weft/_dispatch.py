@@ -37,7 +37,7 @@ class Recorder:
 
 def leaves_of(tree, kind):
     """Values of a class in nested lists, tuples, slices and mappings of any depth; what contains itself is looked at once."""
-    rows, path = [iter((tree,))], [0]
+    rows, path, above = [iter((tree,))], [0], {0}
     while rows:
         for t in rows[-1]:
             if isinstance(t, kind):
@@ -51,13 +51,14 @@ def leaves_of(tree, kind):
                 inner = iter(t)
             else:
                 continue
-            if id(t) not in path:
+            if id(t) not in above:
                 rows.append(inner)
                 path.append(id(t))
+                above.add(id(t))
                 break
         else:
             rows.pop()
-            path.pop()
+            above.discard(path.pop())
 
 
 def mapped(tree, kind, change):

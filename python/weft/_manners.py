@@ -12,6 +12,7 @@ import inspect
 import threading
 
 from . import _core
+from ._boundary import refused
 from ._core import NDArray, Tensor
 from ._dispatch import Recorder, leaves_of
 
@@ -25,6 +26,7 @@ _ARRAYS = (
     "weft.nn.",
 )
 _CODES = ("python.arguments", "array.asarray.type", "dtype.unknown")
+_DEEPEST = 32  # levels of nested lists
 # Arguments of NumPy's that change nothing here at these values.
 _IDLE = {
     "order": (None, "C", "K", "A"),
@@ -107,26 +109,36 @@ def _types():
 
 
 def _is_list(x):
-    """A sequence of numbers, or an array of another library."""
-    if isinstance(x, (list, tuple)):
-        return bool(x) and all(
-            isinstance(v, (bool, int, float, complex, NDArray, Tensor))
-            or hasattr(v, "__array__")
-            or _is_list(v)
-            for v in x
-        )
-    return type(x).__module__ == "numpy" and hasattr(x, "__array__")
+    """A sequence of numbers, or an array of another library. Each list is looked at once, whatever holds it."""
+    if not isinstance(x, (list, tuple)):
+        return type(x).__module__ == "numpy" and hasattr(x, "__array__")
+    lists, seen = [x], {id(x)}
+    while lists:
+        row = lists.pop()
+        entries = list(list.__iter__(row) if isinstance(row, list) else tuple.__iter__(row))  # whatever a subclass says
+        if not entries:
+            return False
+        for v in entries:
+            if isinstance(v, (bool, int, float, complex, NDArray, Tensor)) or hasattr(v, "__array__"):
+                continue
+            if not isinstance(v, (list, tuple)):
+                return False
+            if id(v) not in seen:
+                seen.add(id(v))
+                lists.append(v)
+    return True
 
 
-def _array(x):
-    """The array that a list means; of arrays and tensors their stack, which keeps gradients."""
+def _array(x, depth=0):
+    """The array that a list means; of arrays and tensors their stack, which keeps gradients. asarray refuses what is deeper than arrays."""
     import weft
 
     if (
-        isinstance(x, (list, tuple))
-        and next(leaves_of(list(x), (NDArray, Tensor)), None) is not None
+        depth < _DEEPEST
+        and isinstance(x, (list, tuple))
+        and next(leaves_of(x, (NDArray, Tensor)), None) is not None
     ):
-        return weft.stack([_array(v) if isinstance(v, (list, tuple)) else weft._functions.common.value(v) for v in x])  # fmt: skip
+        return weft.stack([_array(v, depth + 1) if isinstance(v, (list, tuple)) else weft._functions.common.value(v) for v in x])  # fmt: skip
     return weft.asarray(x)
 
 
@@ -366,6 +378,16 @@ def _same(a, b):
 
 def operation(row, args, kwargs):
     """The result, in a tuple, of an operation of the table called in NumPy's manner: with lists, out=, where=, dtype=."""
+    try:
+        return _operation(row, args, kwargs)
+    except Exception as raised:
+        refusal = refused(row, None, row.__name__, raised, args, kwargs)
+        if refusal is None:
+            raise
+    raise refusal
+
+
+def _operation(row, args, kwargs):
     import weft
 
     names = (
