@@ -6,8 +6,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "array_type.h"
+#include "shown.h"
 #include "weft/array/on_device.h"
 
 namespace weft::py {
@@ -44,16 +46,14 @@ Scalar scalar_of(PyObject* o) {
   }
   if (PyComplex_Check(o))
     return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
-  throw Error(ErrorKind::dtype, "array.scalar.type",
-              cat("not a number: ", nb::cast<std::string>(nb::repr(nb::handle(o)))));
+  throw Error(ErrorKind::dtype, "array.scalar.type", cat("not a number: ", shown(o)));
 }
 
 namespace {
 constexpr int kMostNumbers = 1 << 16;  // in place of a shape or of axes
 Error no_dims(nb::handle o, const char* what) {
   return Error(ErrorKind::dtype, "array.dims.type",
-               cat(what, " must be an integer or a tuple of them, got ",
-                   nb::cast<std::string>(nb::repr(o)).substr(0, 200)));
+               cat(what, " must be an integer or a tuple of them, got ", shown(o)));
 }
 }  // namespace
 
@@ -145,10 +145,19 @@ bool elem_of_format(const char* format, std::int64_t itemsize, Elem& out) {
   }
 }
 
+constexpr std::int64_t kMostEntries = std::int64_t{1} << 40;  // no host has memory for more numbers
+
+Error no_room(std::int64_t n) {
+  return Error(ErrorKind::memory, "array.asarray.size",
+               cat("a nested sequence of at least ", n, " entries has no room on this host"))
+      .note("a list that stands in many places of another counts in each");
+}
+
 /// The entries of a sequence of another class, as a tuple: so many as its length says.
 nb::object entries_of(PyObject* o) {
   const Py_ssize_t n = PySequence_Size(o);
   if (n < 0) throw nb::python_error();
+  if (n > kMostEntries) throw no_room(n);
   const nb::object entries = nb::steal(PyObject_GetIter(o));
   if (!entries.is_valid()) throw nb::python_error();
   std::vector<nb::object> read;
@@ -161,8 +170,8 @@ nb::object entries_of(PyObject* o) {
   const auto found = static_cast<Py_ssize_t>(read.size());
   if (found != n)
     throw Error(ErrorKind::value, "array.asarray.length",
-                cat("a ", nb::cast<std::string>(nb::handle(o).type().attr("__name__")), " of length ", n, " has ",
-                    found > n ? "more entries" : cat(found, " entries")))
+                cat("a ", nb::cast<std::string>(nb::handle(o).type().attr("__name__")),
+                    " of length ", n, " has ", found > n ? "more entries" : cat(found, " entries")))
         .help("pass list(...) of what it holds");
   nb::object out = nb::steal(PyTuple_New(n));
   if (!out.is_valid()) throw nb::python_error();
@@ -180,6 +189,11 @@ void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leave
   if (!sequence) {
     if (!found_depth) {
       found_depth = true;
+      std::int64_t all = 1;
+      for (std::int64_t extent : shape) {
+        all *= extent;
+        if (all > kMostEntries) throw no_room(all);
+      }
     } else if (depth != shape.size()) {
       throw Error(ErrorKind::shape, "array.asarray.ragged",
                   cat("the nested sequence is ragged: a number at depth ", depth, " where ",
@@ -193,7 +207,8 @@ void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leave
     throw Error(ErrorKind::shape, "array.asarray.depth",
                 cat("the nested sequence is deeper than ", kMaxDims, " levels"))
         .note("a list that contains itself has no end");
-  const bool listed = PyList_Check(o) || PyTuple_Check(o);  // whose own entries count, whatever a subclass says
+  const bool listed =
+      PyList_Check(o) || PyTuple_Check(o);  // whose own entries count, whatever a subclass says
   nb::object held = listed ? nb::borrow(o) : entries_of(o);
   std::int64_t n = PySequence_Fast_GET_SIZE(held.ptr());
   if (depth == shape.size() && !found_depth) {
@@ -274,18 +289,20 @@ NDArray from_sequence(PyObject* o, std::optional<Elem> dtype, const Ref<Device>&
 }
 
 /// Lists and tuples, in one another, of numbers and arrays alone.
-bool holds_numbers(PyObject* o, int depth = 0) {
+bool holds_numbers(PyObject* o, std::set<PyObject*>& lists, int depth = 0) {
   if (!PyList_Check(o) && !PyTuple_Check(o)) return is_number(o) || is_ndarray(o);
-  if (depth > kMaxDims) return true;  // from_sequence refuses it
+  if (depth > kMaxDims) return true;                      // from_sequence refuses it
+  if (depth > 0 && !lists.insert(o).second) return true;  // looked at where it stood before
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
-    if (!holds_numbers(PySequence_Fast_GET_ITEM(o, i), depth + 1)) return false;
+    if (!holds_numbers(PySequence_Fast_GET_ITEM(o, i), lists, depth + 1)) return false;
   return true;
 }
 
 }  // namespace
 
 bool is_list_of_numbers(PyObject* o) {
-  return (PyList_Check(o) || PyTuple_Check(o)) && holds_numbers(o);
+  std::set<PyObject*> lists;
+  return (PyList_Check(o) || PyTuple_Check(o)) && holds_numbers(o, lists);
 }
 
 NDArray list_beside(PyObject* o, const NDArray& other) {
@@ -420,7 +437,7 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
   throw Error(
       ErrorKind::dtype, "array.asarray.type",
       cat("cannot make an array of ", nb::cast<std::string>(nb::handle(o).type().attr("__name__")),
-          " ", nb::cast<std::string>(nb::repr(nb::handle(o))).substr(0, 60)))
+          " ", shown(o).substr(0, 60)))
       .note(
           "accepted: numbers, nested sequences, buffers, DLPack tensors, objects with __array__ "
           "or __cuda_array_interface__");

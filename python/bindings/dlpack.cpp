@@ -332,8 +332,8 @@ NDArray from_dlpack(PyObject* o, const Ref<Device>& device, Copy copy) {
     capsule = exporter(**old);
   }
   if (!PyCapsule_CheckExact(capsule.ptr()))
-    buffer_error(cat("__dlpack__ gave a ",
-                     nb::cast<std::string>(capsule.type().attr("__name__")), ", not a capsule"));
+    buffer_error(cat("__dlpack__ gave a ", nb::cast<std::string>(capsule.type().attr("__name__")),
+                     ", not a capsule"));
   return from_dlpack(capsule.ptr(), Ref<Device>(), copy);
 }
 

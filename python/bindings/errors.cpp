@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "errors.h"
+#include "shown.h"
 
 #include <nanobind/stl/string.h>
 
@@ -51,7 +52,8 @@ Error wrong_type() {
   return {ErrorKind::dtype, "python.arguments", "an argument has another type than the call takes"};
 }
 
-/// Where there is not even memory for the error, Python's own MemoryError, which is made in advance.
+/// Where there is not even memory for the error, Python's own MemoryError, which is made in
+/// advance.
 template <typename F>
 void raise_or_give_up(F&& raise) noexcept {
   try {
@@ -64,6 +66,23 @@ void raise_or_give_up(F&& raise) noexcept {
 }
 
 }  // namespace
+
+std::string shown(nb::handle o) {
+  static PyObject* kept =
+      nullptr;  // guarded by the interpreter's lock; of two made at once one is lost
+  if (!kept) {
+    nb::object cut = nb::module_::import_("reprlib").attr("Repr")();
+    for (const char* of : {"maxstring", "maxlong", "maxother"}) cut.attr(of) = 200;
+    for (const char* of : {"maxlist", "maxtuple", "maxdict", "maxset", "maxfrozenset", "maxdeque"})
+      cut.attr(of) = 16;
+    cut.attr("maxlevel") = 4;
+    kept = cut.release().ptr();
+  }
+  const nb::object text = nb::handle(kept).attr("repr")(o);
+  return nb::cast<std::string>(
+             nb::object(text.attr("encode")("utf-8", "backslashreplace").attr("decode")("utf-8")))
+      .substr(0, 200);
+}
 
 void set_python_error() noexcept {
   try {

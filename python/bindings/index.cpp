@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "array_type.h"
+#include "shown.h"
 #include "weft/array/into.h"
 #include "weft/devices/grid_operators.h"
 
@@ -29,7 +30,7 @@ NDArray slice_axis(const NDArray& a, int axis, PyObject* o) {
     const bool type = PyErr_ExceptionMatches(PyExc_TypeError);
     if (!type && !PyErr_ExceptionMatches(PyExc_ValueError)) throw nb::python_error();
     PyErr_Clear();
-    const std::string got = nb::cast<std::string>(nb::repr(nb::handle(o))).substr(0, 200);
+    const std::string got = shown(o);
     if (type)
       throw Error(ErrorKind::dtype, "array.index.slice", cat("an index has the ends ", got))
           .note("legal: integers or None");

@@ -2,6 +2,7 @@
 // Expressions, functions and modules; the parser with names captured from Python.
 
 #include "program.h"
+#include "shown.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -54,8 +55,7 @@ Expr expr_from_python(nb::handle o, DType like) {
     const nb::object meant = o.attr("asobject")();
     if (nb::try_cast<PyExpr*>(meant, e) && e) return e->expr;
   }
-  throw Error(ErrorKind::dtype, "python.expression",
-              cat("not an expression: ", nb::cast<std::string>(nb::repr(o))))
+  throw Error(ErrorKind::dtype, "python.expression", cat("not an expression: ", shown(o)))
       .help("expressions, tensor elements, ints, floats and bools can be used");
 }
 
@@ -85,8 +85,7 @@ Json json_from(nb::handle o, int depth) {
       out[nb::cast<std::string>(key)] = json_from(value, depth + 1);
     return out;
   }
-  throw Error(ErrorKind::value, "python.value",
-              cat("cannot be stored in a program: ", nb::cast<std::string>(nb::repr(o))));
+  throw Error(ErrorKind::value, "python.value", cat("cannot be stored in a program: ", shown(o)));
 }
 
 }  // namespace
@@ -121,8 +120,7 @@ IRModule module_from(nb::handle o, int depth) {
   if (nb::try_cast<schedule::Schedule*>(o, s) && s) return s->mod();
   if (depth == 0 && PyObject_HasAttrString(o.ptr(), "_core"))
     return module_from(o.attr("_core"), 1);
-  throw Error(ErrorKind::value, "python.program",
-              cat("not a program: ", nb::cast<std::string>(nb::repr(o))))
+  throw Error(ErrorKind::value, "python.program", cat("not a program: ", shown(o)))
       .help(
           "pass a PrimFunc, an IRModule or a Schedule; te.create_prim_func([A, B, C]) makes one of "
           "tensors");

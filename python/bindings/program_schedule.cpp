@@ -3,6 +3,7 @@
 // primitives in python/weft/schedule.py.
 
 #include "program.h"
+#include "shown.h"
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/vector.h>
@@ -66,8 +67,7 @@ Value value_from_python(nb::handle o, int depth = 0) {
     }
     return Value(std::move(map));
   }
-  throw Error(ErrorKind::value, "schedule.argument.type",
-              cat("no schedule step takes ", nb::cast<std::string>(nb::repr(o))))
+  throw Error(ErrorKind::value, "schedule.argument.type", cat("no schedule step takes ", shown(o)))
       .help(
           "blocks and loops of a schedule come from it: sch.get_block(\"C\"), "
           "sch.get_loops(block)");

@@ -53,7 +53,9 @@ def _is_ours(traceback):
         name = traceback.tb_frame.f_code.co_filename
         if not name.startswith(_HERE) and not any(part in name for part in _LIBRARIES):
             module = traceback.tb_frame.f_globals.get("__name__")
-            if not (isinstance(module, str) and module.startswith("numpy.")):  # its compiled files name no folder
+            if not (
+                isinstance(module, str) and module.startswith("numpy.")
+            ):  # its compiled files name no folder
                 return False
         traceback = traceback.tb_next
     return True
