@@ -138,6 +138,7 @@ void bind_errors(nb::module_& m) {
   set(ErrorKind::parse,
       add("ParseError", "Text that is not of the language.", error, PyExc_ValueError));
   set(ErrorKind::io, add("IOError", "File or network.", error, PyExc_OSError));
+  m.def("shown", [](nb::handle o) { return text(shown(o)); });
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {
       std::rethrow_exception(pointer);

@@ -7,7 +7,6 @@ import decimal
 import enum
 import io
 import itertools
-import mmap
 
 import numpy as np
 import weft
@@ -256,7 +255,6 @@ VALUES |= {
     "long range": lambda: range(10**18),
     "longer range": lambda: range(10**400),
     "closed file": lambda: closed(io.BytesIO(b"x")),
-    "closed map": lambda: closed(mmap.mmap(-1, 16)),
     "bytes": lambda: b"\0\xff",
     "bytearray": lambda: bytearray(24),
     "numbers of array": lambda: array.array("d", [1, 2]),
