@@ -28,7 +28,7 @@ MODULES = (
 # What changes the state of the process, starts others, or waits for what it has started.
 LEFT_OUT = (
     "use use_deterministic set_threads seed shutdown set_grad_enabled set_num_threads set_rng_state set_state manual_seed init local "
-    "use_deterministic_algorithms set_printoptions seterr set_default_device set_default_dtype tune tune_operations connect shell"
+    "use_deterministic_algorithms set_printoptions seterr set_default_device set_default_dtype tune tune_operations connect shell show"
 ).split()
 _kept = []
 
@@ -86,7 +86,7 @@ def names():
                 out.append(f"{place}|{name}")
     for name, make in OBJECTS.items():
         one = make()
-        out += [f"{name}.{m}" for m in dir(one) if m[0] != "_" and callable(getattr(type(one), m, None))]
+        out += [f"{name}.{m}" for m in dir(one) if m[0] != "_" and m not in LEFT_OUT and callable(getattr(type(one), m, None))]
         out += [f"{name}."] if callable(one) else []
     return out
 
