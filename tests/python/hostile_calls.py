@@ -79,14 +79,18 @@ def names():
             f = getattr(module(place), name, None)
             if name.startswith("_") or name in LEFT_OUT or not callable(f) or id(f) in seen:
                 continue
-            if isinstance(f, type) and issubclass(f, (BaseException, enum.Enum, tuple)):
+            if isinstance(f, type) and (f.__module__ == "weft._core" or issubclass(f, (BaseException, enum.Enum, tuple))):
                 continue
             if (getattr(f, "__module__", "") or "").startswith(("weft", "_weft_wse")):
                 seen.add(id(f))
                 out.append(f"{place}|{name}")
     for name, make in OBJECTS.items():
         one = make()
-        out += [f"{name}.{m}" for m in dir(one) if m[0] != "_" and m not in LEFT_OUT and callable(getattr(type(one), m, None))]
+        out += [
+            f"{name}.{m}"
+            for m in dir(one)
+            if m[0] != "_" and m not in LEFT_OUT and callable(getattr(type(one), m, None))
+        ]
         out += [f"{name}."] if callable(one) else []
     return out
 
@@ -110,7 +114,9 @@ def late(*_):
 
 def one_call(label, get, args, kwargs, options):
     os.pwrite(options["at"], label.encode("utf-8", "backslashreplace").ljust(400)[:400], 0)
-    faulthandler.dump_traceback_later(30 * options["seconds"], exit=True)  # waits, or runs in C without a look at signals
+    faulthandler.dump_traceback_later(
+        30 * options["seconds"], exit=True
+    )  # waits, or runs in C without a look at signals
     signal.setitimer(signal.ITIMER_PROF, options["seconds"])
     try:
         get()(*args, **kwargs)
@@ -125,11 +131,15 @@ def one_call(label, get, args, kwargs, options):
     except Exception as error:
         frames, trace = [], error.__traceback__
         while trace:
-            frames.append(f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}")
+            frames.append(
+                f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+            )
             trace = trace.tb_next
         # What a function of this file's raised by itself is its own.
         if not frames[-1].startswith("hostile_values"):
-            yield_(label, f"{type(error).__name__}: {str(error)[:100]} ({' < '.join(frames[:-5:-1])})")
+            yield_(
+                label, f"{type(error).__name__}: {str(error)[:100]} ({' < '.join(frames[:-5:-1])})"
+            )
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         faulthandler.cancel_dump_traceback_later()
@@ -146,7 +156,11 @@ def parameters(f):
         given = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):
         return []
-    return [p.name for p in given if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "self"]
+    return [
+        p.name
+        for p in given
+        if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name != "self"
+    ]
 
 
 def calls(name, rng, alone, beside):

@@ -604,7 +604,9 @@ def test_what_runs_between_two_pieces_is_described():
     assert compiled.kernels == 2
     plain = weft.compile(lambda x: weft.sort(x))
     plain(weft.ones(5))
-    assert plain.describe().startswith("no kernel joins operations: calls run the function as it is\n")
+    assert plain.describe().startswith(
+        "no kernel joins operations: calls run the function as it is\n"
+    )
     joined = weft.compile(lambda x: x * 2 + 1)
     joined(weft.ones(5))
     assert "no kernel" not in joined.describe() and "between" not in joined.describe()

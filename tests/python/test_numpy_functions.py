@@ -417,8 +417,14 @@ def test_coefficients_of_correlation_stay_between_minus_one_and_one(dtype):
         row = rng.normal(size=n) + (1j * rng.normal(size=n) if dtype[0] == "c" else 0)
         x = np.outer(rng.normal(size=9), row).astype(dtype)
         found, wanted = weft.corrcoef(weft.asarray(x)).numpy(), np.corrcoef(x)
-        assert found.dtype == dtype and np.abs(found.real).max() <= 1 and np.abs(found.imag).max() <= 1
-        np.testing.assert_allclose(found, wanted, atol=2e-6 if found.itemsize in (4, 8) and dtype[-2:] in ("32", "64") else 1e-12)
+        assert (
+            found.dtype == dtype and np.abs(found.real).max() <= 1 and np.abs(found.imag).max() <= 1
+        )
+        np.testing.assert_allclose(
+            found,
+            wanted,
+            atol=2e-6 if found.itemsize in (4, 8) and dtype[-2:] in ("32", "64") else 1e-12,
+        )
         c = np.cov(x)
         beyond += np.abs((c / np.sqrt(np.outer(c.diagonal(), c.diagonal()))).real).max() > 1
     assert beyond
