@@ -135,8 +135,8 @@ def one_call(label, get, args, kwargs, options):
                 f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
             )
             trace = trace.tb_next
-        # What a function of this file's raised by itself is its own.
-        if not frames[-1].startswith("hostile_values"):
+        # What functions of these files raised, or were called with, is their own.
+        if not any(f.startswith("hostile_") for f in frames[1:]) and "<lambda>" not in str(error):
             yield_(
                 label, f"{type(error).__name__}: {str(error)[:100]} ({' < '.join(frames[:-5:-1])})"
             )
