@@ -156,7 +156,12 @@ Error no_room(std::int64_t n) {
 /// The entries of a sequence of another class, as a tuple: so many as its length says.
 nb::object entries_of(PyObject* o) {
   const Py_ssize_t n = PySequence_Size(o);
-  if (n < 0) throw nb::python_error();
+  if (n < 0) {  // it has entries by their number, but no length, or one that nothing can have
+    if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError))
+      throw nb::python_error();
+    PyErr_Clear();
+    throw Error(ErrorKind::dtype, "array.asarray.type", cat("cannot make an array of ", shown(o)));
+  }
   if (n > kMostEntries) throw no_room(n);
   const nb::object entries = nb::steal(PyObject_GetIter(o));
   if (!entries.is_valid()) throw nb::python_error();

@@ -43,7 +43,7 @@ NDArray slice_axis(const NDArray& a, int axis, PyObject* o) {
 
 /// The position that an integer of a key names along one axis of the array as the user has it.
 std::int64_t to_position(PyObject* o, const NDArray& a, int axis) {
-  Py_ssize_t i = PyNumber_AsSsize_t(o, PyExc_IndexError);
+  Py_ssize_t i = PyNumber_AsSsize_t(o, nullptr);  // beyond 64 bits: the nearest, which no array has
   if (i == -1 && PyErr_Occurred()) throw nb::python_error();
   std::int64_t n = a.shape()[axis];
   if (i < -n || i >= n) out_of_range(i, axis, a);

@@ -130,3 +130,26 @@ def test_one_negative_extent_is_refused():
             with pytest.raises(weft.ArgumentError, match="negative extent -1"):
                 draw(shape)
     assert (weft.random.normal((4,)).numpy() == wanted).all()  # nothing was drawn for them
+
+
+def test_ends_of_bool_in_programs():
+    assert str(te.max_value("bool")) == str(te.const(True, "bool"))
+    assert str(te.min_value("bool")) == str(te.const(False, "bool"))
+
+
+def test_arguments_that_have_a_place_only_are_taken_by_name():
+    x = weft.asarray([1.0, 2.0, 4.0])
+    assert weft.diff(x=x).tolist() == [1, 2]
+    assert float(weft.logsumexp(x=x)) == pytest.approx(float(weft.logsumexp(x)))
+    with pytest.raises(weft.DTypeError):
+        weft.diff(x, x=x)
+
+
+def test_functions_of_numpy_keep_the_graph_beside_numpys_arrays():
+    t = weft.Tensor([2.0, 3.0], requires_grad=True)
+    out = np.multiply(t, np.array([4.0, 5.0], np.float32))
+    assert isinstance(out, weft.Tensor) and out.requires_grad
+    out.sum().backward()
+    assert t.grad.tolist() == [4, 5]
+    beside = np.add(weft.ones(2), np.array([1, 2], object))  # of what weft has no type for, NumPy's own
+    assert [float(v) for v in beside] == [2, 3]
