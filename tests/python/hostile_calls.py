@@ -79,7 +79,9 @@ def names():
             f = getattr(module(place), name, None)
             if name.startswith("_") or name in LEFT_OUT or not callable(f) or id(f) in seen:
                 continue
-            if isinstance(f, type) and (f.__module__ == "weft._core" or issubclass(f, (BaseException, enum.Enum, tuple))):
+            if isinstance(f, type) and (
+                f.__module__ == "weft._core" or issubclass(f, (BaseException, enum.Enum, tuple))
+            ):
                 continue
             if (getattr(f, "__module__", "") or "").startswith(("weft", "_weft_wse")):
                 seen.add(id(f))

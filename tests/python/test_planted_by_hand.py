@@ -100,16 +100,25 @@ def test_windows_that_begin_behind_the_last_element(n, kind):
             if n + 2 * padding < kernel:
                 continue
             layer = f"{kind.title()}Pool1d"
-            found = getattr(weft.nn, layer)(kernel, stride, padding, ceil_mode=True)(weft.asarray(x))
-            wanted = getattr(torch.nn, layer)(kernel, stride, padding, ceil_mode=True)(torch.from_numpy(x))
-            np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-6, err_msg=f"{kernel} {stride} {padding}")
+            found = getattr(weft.nn, layer)(kernel, stride, padding, ceil_mode=True)(
+                weft.asarray(x)
+            )
+            wanted = getattr(torch.nn, layer)(kernel, stride, padding, ceil_mode=True)(
+                torch.from_numpy(x)
+            )
+            np.testing.assert_allclose(
+                found.numpy(), wanted.numpy(), rtol=1e-6, err_msg=f"{kernel} {stride} {padding}"
+            )
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
 def test_equal_extremes_share_the_gradient(name):
     x = weft.Tensor([[1.0, 1.0, 0.5], [2.0, 2.0, 2.0], [0.0, 1.0, 2.0]], requires_grad=True)
     (getattr(x, name)(axis=1) * weft.asarray([1.0, 6.0, 10.0])).sum().backward()
-    wanted = {"max": [[0.5, 0.5, 0], [2, 2, 2], [0, 0, 10]], "min": [[0, 0, 1], [2, 2, 2], [10, 0, 0]]}
+    wanted = {
+        "max": [[0.5, 0.5, 0], [2, 2, 2], [0, 0, 10]],
+        "min": [[0, 0, 1], [2, 2, 2], [10, 0, 0]],
+    }
     np.testing.assert_array_equal(x.grad.numpy(), np.array(wanted[name], np.float32))
 
 
@@ -151,5 +160,7 @@ def test_functions_of_numpy_keep_the_graph_beside_numpys_arrays():
     assert isinstance(out, weft.Tensor) and out.requires_grad
     out.sum().backward()
     assert t.grad.tolist() == [4, 5]
-    beside = np.add(weft.ones(2), np.array([1, 2], object))  # of what weft has no type for, NumPy's own
+    beside = np.add(
+        weft.ones(2), np.array([1, 2], object)
+    )  # of what weft has no type for, NumPy's own
     assert [float(v) for v in beside] == [2, 3]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on data, and on loop variables that are known to leave their type, wraps at the ends of
-// the type; sums (sum.h) know no ends. Whether the two agree is decided from ranges.
+// Arithmetic on data, and on loop variables that are known to leave their type, wraps at the ends
+// of the type; sums (sum.h) know no ends. Whether the two agree is decided from ranges.
 
 #include <algorithm>
 
