@@ -236,3 +236,13 @@ def test_rows_of_narrow_floats(dtype, name):
         getattr(weft, name)(x, *rest).astype("float32").numpy()
         == wide.astype(dtype).astype("float32").numpy()
     ).all()
+
+
+def test_sequences_without_a_length_and_positions_beyond_64_bits():
+    placeholder = VALUES["placeholder"]()
+    for call in (weft.asarray, weft.nn.Parameter, weft.NDArray):
+        refused("array.asarray.type", lambda: call(placeholder), "te.Tensor")  # noqa: B023
+    refused("array.asarray.type", lambda: weft.NDArray(range(10**400)), "range")
+    for position in (10**400, -(2**70)):
+        refused("array.index.range", lambda: weft.ones(3)[position], "float32[3]")  # noqa: B023
+        refused("array.index.range", lambda: weft.ones(3).item(position), "float32[3]")  # noqa: B023
