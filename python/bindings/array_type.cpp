@@ -428,6 +428,12 @@ PyObject* item_method(PyObject* self, PyObject* const* args, Py_ssize_t count) n
   });
 }
 
+bool is_true(PyObject* o) {
+  const int yes = PyObject_IsTrue(o);
+  if (yes < 0) throw nb::python_error();
+  return yes == 1;
+}
+
 template <ReduceOp kOp>
 PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
                         PyObject* names) noexcept {
@@ -441,7 +447,7 @@ PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
       axes.axes = axis_numbers(o, "axis");
     };
     if (count > 0) set_axis(args[0]);
-    if (count > 1) keepdims = PyObject_IsTrue(args[1]) == 1;
+    if (count > 1) keepdims = is_true(args[1]);
     Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
     for (Py_ssize_t i = 0; i < named; ++i) {
       PyObject* name = PyTuple_GET_ITEM(names, i);
@@ -452,7 +458,7 @@ PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
       if (is("axis") || is("axes") || is("dim")) {  // dim and keepdim are PyTorch's names
         set_axis(value);
       } else if (is("keepdims") || is("keepdim")) {
-        keepdims = PyObject_IsTrue(value) == 1;
+        keepdims = is_true(value);
       } else if (is("dtype")) {
         dtype = optional_elem(value);
       } else if (is("out") && value == Py_None) {

@@ -6,8 +6,10 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "array_type.h"
+#include "shown.h"
 #include "weft/array/on_device.h"
 
 namespace weft::py {
@@ -38,23 +40,20 @@ Scalar scalar_of(PyObject* o) {
     s.z = PyLong_AsDouble(o);
     if (PyErr_Occurred()) {  // beyond float64 as well
       PyErr_Clear();
-      const bool negative = PyObject_RichCompareBool(o, nb::int_(0).ptr(), Py_LT) == 1;
-      s.z = negative ? -HUGE_VAL : HUGE_VAL;
+      s.z = overflow < 0 ? -HUGE_VAL : HUGE_VAL;
     }
     return s;
   }
   if (PyComplex_Check(o))
     return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
-  throw Error(ErrorKind::dtype, "array.scalar.type",
-              cat("not a number: ", nb::cast<std::string>(nb::repr(nb::handle(o)))));
+  throw Error(ErrorKind::dtype, "array.scalar.type", cat("not a number: ", shown(o)));
 }
 
 namespace {
 constexpr int kMostNumbers = 1 << 16;  // in place of a shape or of axes
 Error no_dims(nb::handle o, const char* what) {
   return Error(ErrorKind::dtype, "array.dims.type",
-               cat(what, " must be an integer or a tuple of them, got ",
-                   nb::cast<std::string>(nb::repr(o)).substr(0, 200)));
+               cat(what, " must be an integer or a tuple of them, got ", shown(o)));
 }
 }  // namespace
 
@@ -146,6 +145,46 @@ bool elem_of_format(const char* format, std::int64_t itemsize, Elem& out) {
   }
 }
 
+constexpr std::int64_t kMostEntries = std::int64_t{1} << 40;  // no host has memory for more numbers
+
+Error no_room(std::int64_t n) {
+  return Error(ErrorKind::memory, "array.asarray.size",
+               cat("a nested sequence of at least ", n, " entries has no room on this host"))
+      .note("a list that stands in many places of another counts in each");
+}
+
+/// The entries of a sequence of another class, as a tuple: so many as its length says.
+nb::object entries_of(PyObject* o) {
+  const Py_ssize_t n = PySequence_Size(o);
+  if (n < 0) {  // it has entries by their number, but no length, or one that nothing can have
+    if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError))
+      throw nb::python_error();
+    PyErr_Clear();
+    throw Error(ErrorKind::dtype, "array.asarray.type", cat("cannot make an array of ", shown(o)));
+  }
+  if (n > kMostEntries) throw no_room(n);
+  const nb::object entries = nb::steal(PyObject_GetIter(o));
+  if (!entries.is_valid()) throw nb::python_error();
+  std::vector<nb::object> read;
+  while (PyObject* entry = PyIter_Next(entries.ptr())) {
+    read.push_back(nb::steal(entry));
+    if (static_cast<Py_ssize_t>(read.size()) > n) break;
+    if (read.size() % 65536 == 0 && PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+  if (PyErr_Occurred()) throw nb::python_error();
+  const auto found = static_cast<Py_ssize_t>(read.size());
+  if (found != n)
+    throw Error(ErrorKind::value, "array.asarray.length",
+                cat("a ", nb::cast<std::string>(nb::handle(o).type().attr("__name__")),
+                    " of length ", n, " has ", found > n ? "more entries" : cat(found, " entries")))
+        .help("pass list(...) of what it holds");
+  nb::object out = nb::steal(PyTuple_New(n));
+  if (!out.is_valid()) throw nb::python_error();
+  for (Py_ssize_t i = 0; i < n; ++i)
+    PyTuple_SET_ITEM(out.ptr(), i, read[static_cast<std::size_t>(i)].release().ptr());
+  return out;
+}
+
 void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leaves,
              bool& found_depth) {
   bool sequence = (PyList_Check(o) || PyTuple_Check(o));
@@ -155,6 +194,11 @@ void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leave
   if (!sequence) {
     if (!found_depth) {
       found_depth = true;
+      std::int64_t all = 1;
+      for (std::int64_t extent : shape) {
+        all *= extent;
+        if (all > kMostEntries) throw no_room(all);
+      }
     } else if (depth != shape.size()) {
       throw Error(ErrorKind::shape, "array.asarray.ragged",
                   cat("the nested sequence is ragged: a number at depth ", depth, " where ",
@@ -168,8 +212,10 @@ void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leave
     throw Error(ErrorKind::shape, "array.asarray.depth",
                 cat("the nested sequence is deeper than ", kMaxDims, " levels"))
         .note("a list that contains itself has no end");
-  std::int64_t n = static_cast<std::int64_t>(PySequence_Size(o));
-  if (n < 0) throw nb::python_error();
+  const bool listed =
+      PyList_Check(o) || PyTuple_Check(o);  // whose own entries count, whatever a subclass says
+  nb::object held = listed ? nb::borrow(o) : entries_of(o);
+  std::int64_t n = PySequence_Fast_GET_SIZE(held.ptr());
   if (depth == shape.size() && !found_depth) {
     shape.push_back(n);
   } else if (depth >= shape.size() || shape[depth] != n) {
@@ -178,10 +224,15 @@ void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leave
                     depth < shape.size() ? shape[depth] : 0, " were found before"));
   }
   if (n == 0) found_depth = true;
-  nb::object fast = nb::steal(PySequence_Fast(o, "not a sequence"));
-  if (!fast.is_valid()) throw nb::python_error();
   for (std::int64_t i = 0; i < n; ++i) {
-    flatten(PySequence_Fast_GET_ITEM(fast.ptr(), i), depth + 1, shape, leaves, found_depth);
+    // An entry's own methods run below and may change the list.
+    if (i >= PySequence_Fast_GET_SIZE(held.ptr()))
+      throw Error(ErrorKind::value, "array.asarray.changed",
+                  cat("a list of ", n, " entries has ", PySequence_Fast_GET_SIZE(held.ptr()),
+                      " while it is read"))
+          .help("pass a copy that nothing else changes");
+    const nb::object entry = nb::borrow(PySequence_Fast_GET_ITEM(held.ptr(), i));
+    flatten(entry.ptr(), depth + 1, shape, leaves, found_depth);
   }
 }
 
@@ -243,18 +294,20 @@ NDArray from_sequence(PyObject* o, std::optional<Elem> dtype, const Ref<Device>&
 }
 
 /// Lists and tuples, in one another, of numbers and arrays alone.
-bool holds_numbers(PyObject* o, int depth = 0) {
+bool holds_numbers(PyObject* o, std::set<PyObject*>& lists, int depth = 0) {
   if (!PyList_Check(o) && !PyTuple_Check(o)) return is_number(o) || is_ndarray(o);
-  if (depth > kMaxDims) return true;  // from_sequence refuses it
+  if (depth > kMaxDims) return true;                      // from_sequence refuses it
+  if (depth > 0 && !lists.insert(o).second) return true;  // looked at where it stood before
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
-    if (!holds_numbers(PySequence_Fast_GET_ITEM(o, i), depth + 1)) return false;
+    if (!holds_numbers(PySequence_Fast_GET_ITEM(o, i), lists, depth + 1)) return false;
   return true;
 }
 
 }  // namespace
 
 bool is_list_of_numbers(PyObject* o) {
-  return (PyList_Check(o) || PyTuple_Check(o)) && holds_numbers(o);
+  std::set<PyObject*> lists;
+  return (PyList_Check(o) || PyTuple_Check(o)) && holds_numbers(o, lists);
 }
 
 NDArray list_beside(PyObject* o, const NDArray& other) {
@@ -389,7 +442,7 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
   throw Error(
       ErrorKind::dtype, "array.asarray.type",
       cat("cannot make an array of ", nb::cast<std::string>(nb::handle(o).type().attr("__name__")),
-          " ", nb::cast<std::string>(nb::repr(nb::handle(o))).substr(0, 60)))
+          " ", shown(o).substr(0, 60)))
       .note(
           "accepted: numbers, nested sequences, buffers, DLPack tensors, objects with __array__ "
           "or __cuda_array_interface__");

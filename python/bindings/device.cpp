@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "array_type.h"
+#include "shown.h"
 #include "weft/base/packaged_library.h"
 #include "weft/devices/pending_checks.h"
 #include "weft/runtime/trace.h"
@@ -172,8 +173,7 @@ Elem elem_from_python(PyObject* o) {
   Elem e;
   if (try_elem(o, e)) return e;
   if (PyUnicode_Check(o)) return elem_of(parse_dtype(nb::cast<std::string>(nb::handle(o))));
-  throw Error(ErrorKind::dtype, "array.dtype.unknown",
-              cat("not an element type: ", nb::cast<std::string>(nb::repr(nb::handle(o)))));
+  throw Error(ErrorKind::dtype, "array.dtype.unknown", cat("not an element type: ", shown(o)));
 }
 
 std::optional<Elem> optional_elem(nb::handle o) {
@@ -196,8 +196,7 @@ Ref<Device> device_from_python(nb::handle o) {
   }
   DeviceHandle* handle = nullptr;
   if (nb::try_cast<DeviceHandle*>(o, handle) && handle) return handle->get();
-  throw Error(ErrorKind::dtype, "device.type",
-              cat("not a device: ", nb::cast<std::string>(nb::repr(o))));
+  throw Error(ErrorKind::dtype, "device.type", cat("not a device: ", shown(o)));
 }
 
 void bind_device(nb::module_& m) {

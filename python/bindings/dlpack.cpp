@@ -331,6 +331,9 @@ NDArray from_dlpack(PyObject* o, const Ref<Device>& device, Copy copy) {
     if (type == kCuda) old["stream"] = 1;
     capsule = exporter(**old);
   }
+  if (!PyCapsule_CheckExact(capsule.ptr()))
+    buffer_error(cat("__dlpack__ gave a ", nb::cast<std::string>(capsule.type().attr("__name__")),
+                     ", not a capsule"));
   return from_dlpack(capsule.ptr(), Ref<Device>(), copy);
 }
 

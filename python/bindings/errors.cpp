@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "errors.h"
+#include "shown.h"
 
 #include <nanobind/stl/string.h>
 
@@ -51,31 +52,49 @@ Error wrong_type() {
   return {ErrorKind::dtype, "python.arguments", "an argument has another type than the call takes"};
 }
 
+/// Where there is not even memory for the error, Python's own MemoryError, which is made in
+/// advance.
+template <typename F>
+void raise_or_give_up(F&& raise) noexcept {
+  try {
+    raise();
+  } catch (nb::python_error& inner) {
+    inner.restore();
+  } catch (...) {
+    PyErr_NoMemory();
+  }
+}
+
 }  // namespace
+
+std::string shown(nb::handle o) {
+  static PyObject* kept =
+      nullptr;  // guarded by the interpreter's lock; of two made at once one is lost
+  if (!kept) {
+    nb::object cut = nb::module_::import_("reprlib").attr("Repr")();
+    for (const char* of : {"maxstring", "maxlong", "maxother"}) cut.attr(of) = 200;
+    for (const char* of : {"maxlist", "maxtuple", "maxdict", "maxset", "maxfrozenset", "maxdeque"})
+      cut.attr(of) = 16;
+    cut.attr("maxlevel") = 4;
+    kept = cut.release().ptr();
+  }
+  const nb::object text = nb::handle(kept).attr("repr")(o);
+  return nb::cast<std::string>(
+             nb::object(text.attr("encode")("utf-8", "backslashreplace").attr("decode")("utf-8")))
+      .substr(0, 200);
+}
 
 void set_python_error() noexcept {
   try {
     throw;
   } catch (const Error& error) {
-    try {
-      raise(error);
-    } catch (nb::python_error& inner) {
-      inner.restore();
-    }
+    raise_or_give_up([&] { raise(error); });
   } catch (nb::python_error& error) {
     error.restore();
   } catch (const std::bad_alloc&) {
-    try {
-      raise(no_memory());
-    } catch (nb::python_error& inner) {
-      inner.restore();
-    }
+    raise_or_give_up([] { raise(no_memory()); });
   } catch (const std::bad_cast&) {
-    try {
-      raise(wrong_type());
-    } catch (nb::python_error& inner) {
-      inner.restore();
-    }
+    raise_or_give_up([] { raise(wrong_type()); });
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   } catch (...) {
@@ -119,6 +138,7 @@ void bind_errors(nb::module_& m) {
   set(ErrorKind::parse,
       add("ParseError", "Text that is not of the language.", error, PyExc_ValueError));
   set(ErrorKind::io, add("IOError", "File or network.", error, PyExc_OSError));
+  m.def("shown", [](nb::handle o) { return text(shown(o)); });
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {
       std::rethrow_exception(pointer);

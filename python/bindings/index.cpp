@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "array_type.h"
+#include "shown.h"
 #include "weft/array/into.h"
 #include "weft/devices/grid_operators.h"
 
@@ -29,7 +30,7 @@ NDArray slice_axis(const NDArray& a, int axis, PyObject* o) {
     const bool type = PyErr_ExceptionMatches(PyExc_TypeError);
     if (!type && !PyErr_ExceptionMatches(PyExc_ValueError)) throw nb::python_error();
     PyErr_Clear();
-    const std::string got = nb::cast<std::string>(nb::repr(nb::handle(o))).substr(0, 200);
+    const std::string got = shown(o);
     if (type)
       throw Error(ErrorKind::dtype, "array.index.slice", cat("an index has the ends ", got))
           .note("legal: integers or None");
@@ -42,7 +43,7 @@ NDArray slice_axis(const NDArray& a, int axis, PyObject* o) {
 
 /// The position that an integer of a key names along one axis of the array as the user has it.
 std::int64_t to_position(PyObject* o, const NDArray& a, int axis) {
-  Py_ssize_t i = PyNumber_AsSsize_t(o, PyExc_IndexError);
+  Py_ssize_t i = PyNumber_AsSsize_t(o, nullptr);  // beyond 64 bits: the nearest, which no array has
   if (i == -1 && PyErr_Occurred()) throw nb::python_error();
   std::int64_t n = a.shape()[axis];
   if (i < -n || i >= n) out_of_range(i, axis, a);

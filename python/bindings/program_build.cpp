@@ -8,6 +8,7 @@
 
 #include "array_type.h"
 #include "program.h"
+#include "shown.h"
 #include "weft/ir/text.h"
 #include "weft/pass/validate.h"
 #include "weft/runtime/cache.h"
@@ -36,7 +37,7 @@ std::string type_of(nb::handle o) {
 
 /// " (its repr)" when that is short, else nothing.
 std::string short_text(nb::handle o) {
-  std::string text = nb::cast<std::string>(nb::repr(o));
+  std::string text = shown(o);
   return text.size() > 40 || text.find('\n') != std::string::npos ? "" : cat(" (", text, ")");
 }
 
@@ -133,9 +134,8 @@ std::vector<runtime::CallArg> call_args(const nb::args& args) {
       arg.float_value = nb::cast<double>(a);
     } else if (PyObject_HasAttrString(a.ptr(), "_array") &&
                is_ndarray(nb::object(a.attr("_array")).ptr())) {
-      throw Error(
-          ErrorKind::value, "call.kind",
-          cat("pass the tensor's array: ", nb::cast<std::string>(nb::repr(a)).substr(0, 80)));
+      throw Error(ErrorKind::value, "call.kind",
+                  cat("pass the tensor's array: ", shown(a).substr(0, 80)));
     } else {
       throw Error(ErrorKind::value, "call.kind",
                   cat("argument ", out.size() + 1, " is a ", type_of(a), short_text(a),

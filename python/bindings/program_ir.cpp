@@ -2,6 +2,7 @@
 // Expressions, functions and modules; the parser with names captured from Python.
 
 #include "program.h"
+#include "shown.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -23,9 +24,10 @@ namespace weft::py {
 
 using namespace ir;
 
-Expr expr_from_python(nb::handle o, DType like) {
-  PyExpr* e = nullptr;
-  if (nb::try_cast<PyExpr*>(o, e) && e) return e->expr;
+namespace {
+
+/// A bool, int or float; null for anything else.
+Expr expr_from_number(nb::handle o, DType like) {
   if (PyBool_Check(o.ptr())) return make_bool(o.ptr() == Py_True);
   if (PyLong_Check(o.ptr())) {
     auto value = nb::cast<std::int64_t>(o);
@@ -35,19 +37,38 @@ Expr expr_from_python(nb::handle o, DType like) {
   }
   if (PyFloat_Check(o.ptr()))
     return make_float(nb::cast<double>(o), like.is_float() ? like : dtypes::float32);
+  return {};
+}
+
+}  // namespace
+
+Expr expr_from_python(nb::handle o, DType like) {
+  PyExpr* e = nullptr;
+  if (nb::try_cast<PyExpr*>(o, e) && e) return e->expr;
+  if (Expr number = expr_from_number(o, like)) return number;
   const nb::object home = o.type().attr("__module__");
   if (nb::isinstance<nb::str>(home) && nb::cast<std::string>(home) == "numpy" &&
-      nb::hasattr(o, "item") && nb::cast<int>(o.attr("ndim")) == 0)  // NumPy's numbers
-    return expr_from_python(o.attr("item")(), like);
-  if (PyObject_HasAttrString(o.ptr(), "asobject"))
-    return expr_from_python(o.attr("asobject")(), like);
-  throw Error(ErrorKind::dtype, "python.expression",
-              cat("not an expression: ", nb::cast<std::string>(nb::repr(o))))
+      nb::hasattr(o, "item") && nb::cast<int>(o.attr("ndim")) == 0) {  // NumPy's numbers
+    if (Expr number = expr_from_number(o.attr("item")(), like)) return number;
+  }
+  if (PyObject_HasAttrString(o.ptr(), "asobject")) {
+    const nb::object meant = o.attr("asobject")();
+    if (nb::try_cast<PyExpr*>(meant, e) && e) return e->expr;
+  }
+  throw Error(ErrorKind::dtype, "python.expression", cat("not an expression: ", shown(o)))
       .help("expressions, tensor elements, ints, floats and bools can be used");
 }
 
-Json json_from_python(nb::handle o) {
+namespace {
+
+constexpr int kMostJsonLevels = 100;  // what reads it back takes no more (base/json.h)
+
+Json json_from(nb::handle o, int depth) {
   PyObject* p = o.ptr();
+  if (depth > kMostJsonLevels)
+    throw Error(ErrorKind::value, "python.value.depth",
+                cat("a value of a program is nested deeper than ", kMostJsonLevels, " levels"))
+        .note("a list or dictionary that contains itself has no end");
   if (o.is_none()) return {};
   if (PyBool_Check(p)) return Json(p == Py_True);
   if (PyLong_Check(p)) return Json(nb::cast<std::int64_t>(o));
@@ -55,18 +76,21 @@ Json json_from_python(nb::handle o) {
   if (PyUnicode_Check(p)) return Json(nb::cast<std::string>(o));
   if (PyList_Check(p) || PyTuple_Check(p)) {
     Json out = Json::array();
-    for (nb::handle item : o) out.push_back(json_from_python(item));
+    for (nb::handle item : o) out.push_back(json_from(item, depth + 1));
     return out;
   }
   if (PyDict_Check(p)) {
     Json out = Json::object();
     for (auto [key, value] : nb::cast<nb::dict>(o))
-      out[nb::cast<std::string>(key)] = json_from_python(value);
+      out[nb::cast<std::string>(key)] = json_from(value, depth + 1);
     return out;
   }
-  throw Error(ErrorKind::value, "python.value",
-              cat("cannot be stored in a program: ", nb::cast<std::string>(nb::repr(o))));
+  throw Error(ErrorKind::value, "python.value", cat("cannot be stored in a program: ", shown(o)));
 }
+
+}  // namespace
+
+Json json_from_python(nb::handle o) { return json_from(o, 0); }
 
 nb::object json_to_python(const Json& json) {
   if (json.is_null()) return nb::none();
@@ -85,20 +109,26 @@ nb::object json_to_python(const Json& json) {
   return out;
 }
 
-IRModule module_from_python(nb::handle o) {
+namespace {
+
+IRModule module_from(nb::handle o, int depth) {
   PyModule* m = nullptr;
   if (nb::try_cast<PyModule*>(o, m) && m) return m->mod;
   PyFunc* f = nullptr;
   if (nb::try_cast<PyFunc*>(o, f) && f) return make_module({{f->func->name, f->func}});
   schedule::Schedule* s = nullptr;
   if (nb::try_cast<schedule::Schedule*>(o, s) && s) return s->mod();
-  if (PyObject_HasAttrString(o.ptr(), "_core")) return module_from_python(o.attr("_core"));
-  throw Error(ErrorKind::value, "python.program",
-              cat("not a program: ", nb::cast<std::string>(nb::repr(o))))
+  if (depth == 0 && PyObject_HasAttrString(o.ptr(), "_core"))
+    return module_from(o.attr("_core"), 1);
+  throw Error(ErrorKind::value, "python.program", cat("not a program: ", shown(o)))
       .help(
           "pass a PrimFunc, an IRModule or a Schedule; te.create_prim_func([A, B, C]) makes one of "
           "tensors");
 }
+
+}  // namespace
+
+IRModule module_from_python(nb::handle o) { return module_from(o, 0); }
 
 namespace {
 

@@ -3,6 +3,7 @@
 // primitives in python/weft/schedule.py.
 
 #include "program.h"
+#include "shown.h"
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/vector.h>
@@ -23,7 +24,9 @@ struct PyInt {
   IntRef value;
 };  // the result of a sampling step
 
-Value value_from_python(nb::handle o) {
+constexpr int kMostLists = 8;  // in one another; steps take lists of lists
+
+Value value_from_python(nb::handle o, int depth = 0) {
   PyObject* p = o.ptr();
   if (o.is_none()) return nullptr;
   if (PyBool_Check(p)) return Value(p == Py_True);
@@ -37,8 +40,12 @@ Value value_from_python(nb::handle o) {
   PyInt* integer = nullptr;
   if (nb::try_cast<PyInt*>(o, integer) && integer) return Value(integer->value);
   if (PyList_Check(p) || PyTuple_Check(p)) {
+    if (depth == kMostLists)
+      throw Error(ErrorKind::value, "schedule.argument.depth",
+                  cat("no schedule step takes lists nested deeper than ", kMostLists, " levels"))
+          .note("a list that contains itself has no end");
     Value::List list;
-    for (nb::handle item : o) list.push_back(value_from_python(item));
+    for (nb::handle item : o) list.push_back(value_from_python(item, depth + 1));
     return Value(std::move(list));
   }
   if (PyDict_Check(p)) return Value(json_from_python(o));
@@ -60,8 +67,7 @@ Value value_from_python(nb::handle o) {
     }
     return Value(std::move(map));
   }
-  throw Error(ErrorKind::value, "schedule.argument.type",
-              cat("no schedule step takes ", nb::cast<std::string>(nb::repr(o))))
+  throw Error(ErrorKind::value, "schedule.argument.type", cat("no schedule step takes ", shown(o)))
       .help(
           "blocks and loops of a schedule come from it: sch.get_block(\"C\"), "
           "sch.get_loops(block)");

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "program.h"
+#include "shown.h"
 #include "weft/ir/te.h"
 
 namespace weft::py {
@@ -197,9 +198,8 @@ void bind_te(nb::module_& m) {
       ir::Expr e = expr_from_python(a);
       const auto* v = ir::as<ir::VarNode>(e);
       if (!v)
-        throw Error(
-            ErrorKind::value, "te.create_prim_func.argument",
-            cat("a parameter is a tensor or a variable, not ", nb::cast<std::string>(nb::repr(a))));
+        throw Error(ErrorKind::value, "te.create_prim_func.argument",
+                    cat("a parameter is a tensor or a variable, not ", shown(a)));
       list.emplace_back(ir::Var(v));
     }
     return PyFunc{te::create_prim_func(list, name)};

@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 
 #include "program.h"
+#include "shown.h"
 #include "weft/schedule/schedule.h"
 
 namespace weft::py {
@@ -80,7 +81,7 @@ nb::object schedule_view(const schedule::Schedule& s, nb::handle what) {
     return loop_view(*path.loop());
   }
   throw Error(ErrorKind::dtype, "schedule.get.type",
-              cat("neither a block nor a loop: ", nb::cast<std::string>(nb::repr(what))));
+              cat("neither a block nor a loop: ", shown(what)));
 }
 
 }  // namespace weft::py

@@ -3971,7 +3971,7 @@ def average(x: Any, axis: Any = None, weights: Any = None, returned: Any = False
 def bucketize(x: Any, boundaries: Any, right: Any = False) -> Any:
     """The position of each element among ascending boundaries, as in PyTorch: after equal ones with right."""
 def corrcoef(x: Any, y: Any = None, rowvar: Any = True) -> Any:
-    """The correlation coefficients of the rows (of the columns with rowvar=False)."""
+    """The correlation coefficients of the rows (of the columns with rowvar=False), between -1 and 1; of complex numbers both parts are."""
 def cov(x: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None, fweights: Any = None, aweights: Any = None, *, correction: Any = None) -> Any:
     """The covariances of the rows (of the columns with rowvar=False); the divisor is the count less ddof (1; 0 with bias)."""
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:

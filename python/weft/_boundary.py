@@ -21,8 +21,7 @@ _KINDS = {
     AttributeError: "dtype",
     ValueError: "value",
     KeyError: "value",
-    OverflowError: "value",
-    ZeroDivisionError: "value",
+    ArithmeticError: "value",
     IndexError: "index",
     OSError: "io",
     MemoryError: "memory",
@@ -52,13 +51,17 @@ def _is_ours(traceback):
     while traceback is not None:
         name = traceback.tb_frame.f_code.co_filename
         if not name.startswith(_HERE) and not any(part in name for part in _LIBRARIES):
-            return False
+            module = traceback.tb_frame.f_globals.get("__name__")
+            if not (
+                isinstance(module, str) and module.startswith("numpy.")
+            ):  # its compiled files name no folder
+                return False
         traceback = traceback.tb_next
     return True
 
 
 def _described(value):
-    if isinstance(value, _core.NDArray):
+    if type(value) is _core.NDArray:
         return f"array of {value.dtype} {tuple(value.shape)}"
     name = type(value).__name__
     text = repr(value) if isinstance(value, (bool, int, float, str, bytes, type(None))) else ""
@@ -129,7 +132,7 @@ def look_again_by(look):
     _look_again = look
 
 
-def _refuse(function, owner, name, raised, args, kwargs):
+def refused(function, owner, name, raised, args, kwargs):
     """What a caller gets instead of an exception that Python raised: another exception, or in a tuple the result of a call in NumPy's
     manner; None where the exception stands as it is."""
     if not isinstance(raised, _RAISED):
@@ -139,7 +142,14 @@ def _refuse(function, owner, name, raised, args, kwargs):
     if isinstance(raised, _core.Error):
         reason = getattr(raised, "_reason", None)
     if owner is None and inspect.isfunction(function) and _is_ours(raised.__traceback__):
-        meant = _look_again(function, raised, args, kwargs)
+        try:
+            meant = _look_again(function, raised, args, kwargs)
+        except _core.Error:
+            raise
+        except _RAISED as again:  # that reading does not fit either
+            if not _is_ours(again.__traceback__):
+                raise
+            meant, reason = None, again if isinstance(again, MemoryError) else reason
         if meant is not None:
             return meant
     if reason is None or not _is_ours(raised.__traceback__):
@@ -179,7 +189,7 @@ def _made(function, called, renames):
         inner, renames = function.__wrapped__, function.__weft_renames__
     else:
         inner = function
-    refuse = functools.partial(_refuse, inner, *called) if called else None
+    refuse = functools.partial(refused, inner, *called) if called else None
     direct = getattr(inner, "__weft_direct__", None)
     out = functools.update_wrapper(_core.PublicFunction(inner, direct, refuse, *renames), function)
     out.__wrapped__, out.__weft_renames__ = inner, renames

@@ -16,7 +16,7 @@ from ._boundary import publish as _publish
 from ._compiled import Compiled
 from ._compile_arguments import flatten_arguments, static_arguments
 from ._core import NDArray, Tensor
-from ._dispatch import Recorder, leaves_of
+from ._dispatch import Recorder, first_leaf
 from ._errors import error as _error
 from ._held_state import Faults, HeldState, captured, capturing
 from .transforms import trees
@@ -163,7 +163,7 @@ class Captured:
 
     def __call__(self, *args):
         leaves, rebuild = flatten_arguments(args)
-        if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
+        if differentiating() > 1 or first_leaf(args, Recorder) is not None:
             return self.function(*args)
         if captured():  # part of another captured function
             return (self.compiled or self.function)(*args)

@@ -17,7 +17,14 @@ from ._autocast import number as _casting
 from ._compile_arguments import flatten_arguments, static_arguments
 from ._core import NDArray, Tensor
 from ._differentiating import differentiating
-from ._dispatch import Recorder, dispatching, leaves_of, mapped, public_functions_dispatch
+from ._dispatch import (
+    Recorder,
+    dispatching,
+    first_leaf,
+    leaves_of,
+    mapped,
+    public_functions_dispatch,
+)
 from ._errors import error as _error
 from ._islands import Island, changed, on_tensors
 from ._traced import Memory, Traced, active, refuse
@@ -99,8 +106,14 @@ class _Trace:
         self.last = _Piece(lazies, self.inputs, contract, leaves[0])
         self.forward = self.last.forward
         # Where no kernel joins operations the function itself is the fastest way through them.
-        plans = [s.piece.forward for s in self._steps if isinstance(s, Island)] + [self.forward]
-        self.plain = not any(plan.joins for plan in plans)
+        self.plain = not any(piece.forward.joins for piece in self.pieces())
+
+    def islands(self):
+        return [step for step in self._steps if isinstance(step, Island)]
+
+    def pieces(self):
+        """What is compiled, in order: before each island, and after the last."""
+        return [*(step.piece for step in self.islands()), self.last]
 
     @property
     def tensors(self):
@@ -149,7 +162,7 @@ class _Trace:
                     raise
                 function = on_tensors(function)
                 result = function(*now, **named)
-        if next(leaves_of(result, (NDArray, Tensor)), None) is None:
+        if first_leaf(result, (NDArray, Tensor)) is None:
             refuse(
                 f"{name} inside a compiled function gives {type(result).__name__}, no array",
                 "call it before or after",
@@ -270,7 +283,7 @@ class Compiled(_core.CompiledCall):
             return self._by_names(args, named)
         leaves, rebuild = flatten_arguments(args)
         # A compiled gradient has no gradient: derivatives of higher order are those of the function itself.
-        if differentiating() > 1 or next(leaves_of(args, Recorder), None) is not None:
+        if differentiating() > 1 or first_leaf(args, Recorder) is not None:
             return self.function(*args)
         if not leaves:  # nothing to trace
             return self.function(*args)
@@ -318,15 +331,21 @@ class Compiled(_core.CompiledCall):
     @property
     def kernels(self):
         """Fused kernels of the last call."""
-        return self._need().forward.kernels
+        return sum(piece.forward.kernels for piece in self._need().pieces())
 
     def describe(self):
-        """The steps of the last call, one line each."""
-        return self._need().forward.describe()
+        """The steps of the last call, one line each. What kernels cannot hold is named where it runs, between two pieces."""
+        trace = self._need()
+        lines = (
+            ["no kernel joins operations: calls run the function as it is\n"] if trace.plain else []
+        )
+        for step in trace.islands():
+            lines += [step.piece.forward.describe(), f"eager {step.name}, between two pieces\n"]
+        return "".join(lines) + trace.forward.describe()
 
     def source(self):
         """The text of the kernels that the last call used, as far as they are built."""
-        return self._need().forward.source()
+        return "".join(piece.forward.source() for piece in self._need().pieces())
 
     def backward_kernels(self):
         """Fused kernels of the last call's gradient."""

@@ -35,29 +35,51 @@ class Recorder:
         raise NotImplementedError
 
 
+def _entries(tree):
+    """An iterator over what a list, tuple, slice or mapping holds; None of anything else."""
+    if isinstance(tree, dict):
+        return iter(tree.values())
+    if isinstance(tree, slice):
+        return iter((tree.start, tree.stop, tree.step))
+    return iter(tree) if isinstance(tree, (list, tuple)) else None
+
+
 def leaves_of(tree, kind):
     """Values of a class in nested lists, tuples, slices and mappings of any depth; what contains itself is looked at once."""
-    rows, path = [iter((tree,))], [0]
+    rows, path, above = [iter((tree,))], [0], {0}
     while rows:
         for t in rows[-1]:
             if isinstance(t, kind):
                 yield t
                 continue
-            if isinstance(t, dict):
-                inner = iter(t.values())
-            elif isinstance(t, slice):
-                inner = iter((t.start, t.stop, t.step))
-            elif isinstance(t, (list, tuple)):
-                inner = iter(t)
-            else:
-                continue
-            if id(t) not in path:
+            inner = _entries(t)
+            if inner is not None and id(t) not in above:
                 rows.append(inner)
                 path.append(id(t))
+                above.add(id(t))
                 break
         else:
             rows.pop()
-            path.pop()
+            above.discard(path.pop())
+
+
+def leaves_once(tree, kind):
+    """As leaves_of, in another order; a list that stands in many places is looked at once."""
+    trees, seen = [tree], set()
+    while trees:
+        tree = trees.pop()
+        if isinstance(tree, kind):
+            yield tree
+            continue
+        inner = _entries(tree)
+        if inner is not None and id(tree) not in seen:
+            seen.add(id(tree))
+            trees.extend(inner)
+
+
+def first_leaf(tree, kind):
+    """Some value of a class in a tree, or None."""
+    return next(leaves_once(tree, kind), None)
 
 
 def mapped(tree, kind, change):
@@ -82,7 +104,7 @@ def whole(function, public=""):
     @functools.wraps(function)
     def call(*args, **kwargs):
         if args and type(args[0]) is not _core.NDArray:
-            first = next(leaves_of((args, kwargs), Recorder), None)
+            first = first_leaf((args, kwargs), Recorder)
             island = getattr(first, "whole", None)
             if island is not None:
                 runs = getattr(sys.modules["weft"], public) if public else call
@@ -127,7 +149,7 @@ def dispatched_late(function, args, kwargs):
     wrapper = _wrapper_of.get(id(function))
     if wrapper is None or any(f is function for f in getattr(_calls, "functions", ())):
         return None
-    if next(leaves_of((args, kwargs), Recorder), None) is None:
+    if first_leaf((args, kwargs), Recorder) is None:
         return None
     return (wrapper(*args, **kwargs),)
 
@@ -136,7 +158,7 @@ def _wrapper(name, function, random):
     @functools.wraps(function)
     def call(*args, **kwargs):
         innermost = max(
-            leaves_of((args, kwargs), Recorder), key=lambda v: v.__weft_level__, default=None
+            leaves_once((args, kwargs), Recorder), key=lambda v: v.__weft_level__, default=None
         )
         if innermost is not None:
             return _recorded(innermost, name, function, args, kwargs)

@@ -12,8 +12,9 @@ import inspect
 import threading
 
 from . import _core
+from ._boundary import refused
 from ._core import NDArray, Tensor
-from ._dispatch import Recorder, leaves_of
+from ._dispatch import Recorder, first_leaf
 
 _ARRAYS = (
     "weft._namespace",
@@ -25,6 +26,7 @@ _ARRAYS = (
     "weft.nn.",
 )
 _CODES = ("python.arguments", "array.asarray.type", "dtype.unknown")
+_DEEPEST = 32  # levels of nested lists
 # Arguments of NumPy's that change nothing here at these values.
 _IDLE = {
     "order": (None, "C", "K", "A"),
@@ -107,15 +109,36 @@ def _types():
 
 
 def _is_list(x):
-    """A sequence of numbers, or an array of another library."""
-    if isinstance(x, (list, tuple)):
-        return bool(x) and all(
-            isinstance(v, (bool, int, float, complex, NDArray, Tensor))
-            or hasattr(v, "__array__")
-            or _is_list(v)
-            for v in x
-        )
-    return type(x).__module__ == "numpy" and hasattr(x, "__array__")
+    """A sequence of numbers, or an array of another library. Each list is looked at once, whatever holds it."""
+    if not isinstance(x, (list, tuple)):
+        return type(x).__module__ == "numpy" and hasattr(x, "__array__")
+    lists, seen = [x], {id(x)}
+    while lists:
+        row = lists.pop()
+        entries = list(
+            list.__iter__(row) if isinstance(row, list) else tuple.__iter__(row)
+        )  # whatever a subclass says
+        if not entries:
+            return False
+        for v in entries:
+            if isinstance(v, (bool, int, float, complex, NDArray, Tensor)) or hasattr(
+                v, "__array__"
+            ):
+                continue
+            if not isinstance(v, (list, tuple)):
+                return False
+            if id(v) not in seen:
+                seen.add(id(v))
+                lists.append(v)
+    return True
+
+
+def _levels(x):
+    """How deep a list of lists is where it goes on, up to more than any array's."""
+    out = 0
+    while out <= _DEEPEST and isinstance(x, (list, tuple)) and x:
+        x, out = x[0], out + 1
+    return out
 
 
 def _array(x):
@@ -123,11 +146,22 @@ def _array(x):
     import weft
 
     if (
-        isinstance(x, (list, tuple))
-        and next(leaves_of(list(x), (NDArray, Tensor)), None) is not None
+        _levels(x) > _DEEPEST
+        or not isinstance(x, (list, tuple))
+        or first_leaf(x, (NDArray, Tensor)) is None
     ):
-        return weft.stack([_array(v) if isinstance(v, (list, tuple)) else weft._functions.common.value(v) for v in x])  # fmt: skip
-    return weft.asarray(x)
+        return weft.asarray(x)  # which refuses what is deeper than arrays
+    known = {}  # a list that stands in many places is one array
+
+    def stacked(row):
+        if not isinstance(row, (list, tuple)):
+            return weft._functions.common.value(row)
+        if id(row) not in known:
+            plain = first_leaf(row, (NDArray, Tensor)) is None
+            known[id(row)] = weft.asarray(row) if plain else weft.stack([stacked(v) for v in row])
+        return known[id(row)]
+
+    return stacked(x)
 
 
 def _floats(x):
@@ -151,14 +185,17 @@ def _readings(args, floats):
     return out
 
 
-def _scalars(x):
+def _scalars(x, known=None):
     """Numbers of NumPy's types as Python's, in shapes and positions too."""
     import numpy as np
 
     if isinstance(x, np.generic):
         return x.item()
     if type(x) in (list, tuple):
-        return type(x)(_scalars(v) for v in x)
+        known = {} if known is None else known
+        if id(x) not in known:
+            known[id(x)] = type(x)(_scalars(v, known) for v in x)
+        return known[id(x)]
     return x
 
 
@@ -290,7 +327,7 @@ def _retried(function, raised, args, kwargs):
         and code.split(".")[-1] in ("array", "shape", "dtype")  # fmt: skip
     ):
         return None
-    if next(leaves_of((args, kwargs), Recorder), None) is not None:
+    if first_leaf((args, kwargs), Recorder) is not None:
         return None  # the transform has its own way for what fails
     name = function.__name__
     if function.__module__ == "weft.linalg" and code in ("", "python.arguments"):
@@ -366,6 +403,16 @@ def _same(a, b):
 
 def operation(row, args, kwargs):
     """The result, in a tuple, of an operation of the table called in NumPy's manner: with lists, out=, where=, dtype=."""
+    try:
+        return _operation(row, args, kwargs)
+    except Exception as raised:
+        refusal = refused(row, None, row.__name__, raised, args, kwargs)
+        if refusal is None:
+            raise
+    raise refusal
+
+
+def _operation(row, args, kwargs):
     import weft
 
     names = (

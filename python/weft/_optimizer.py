@@ -133,6 +133,7 @@ class Optimizer(Holder):
     def load_state_dict(self, state):
         """Takes what state_dict gave. Raises ArgumentError when names differ."""
         wanted = {"steps", *self._options, *self._kept, *(name.strip("_") for name in self._rows)}
+        state = dict(state.items())  # of a mapping alone: other things may give names without end
         if set(state) != wanted:
             raise _error(
                 weft.ArgumentError,

@@ -201,9 +201,12 @@ def polypow(c, pow, maxpower=16):
 def polyder(c, m=1, scl=1):
     """The m-th derivative, times scl for each."""
     out = _reversed(_row(c))
-    for _ in range(m):
+    for _ in range(min(m, out.shape[0])):  # then 0 is left
         out = weft.polyder(out) * scl if out.shape[0] > 1 else out * 0
     return _reversed(out)
+
+
+_MOST_INTEGRALS = 4096  # of the 170th on float64 holds no coefficient but 0
 
 
 def polyint(c, m=1, k=(), lbnd=0, scl=1):
@@ -212,6 +215,10 @@ def polyint(c, m=1, k=(), lbnd=0, scl=1):
     if len(constants) > m:
         raise _error(
             weft.ArgumentError, "polynomial.constants", f"{len(constants)} constants of {m} integrals", ["legal: one for each at most"]
+        )  # fmt: skip
+    if m > _MOST_INTEGRALS:
+        raise _error(
+            weft.ArgumentError, "polynomial.integrals", f"{m} integrals of a polynomial", [f"legal: 0 to {_MOST_INTEGRALS}"]
         )  # fmt: skip
     out = _row(c)
     for step in range(m):

@@ -112,7 +112,7 @@ def _size(shape, *numbers):
             raise _error(
                 _core.DTypeError,
                 "random.shape.place",
-                f"a number is expected, got {number!r}",
+                f"a number is expected, got {_core.shown(number)}",
                 help="the shape comes first here: weft.random.normal((2, 3), mean, std)",
             )
     shape = (shape,) if isinstance(shape, int) else tuple(shape)

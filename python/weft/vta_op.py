@@ -11,6 +11,7 @@ from collections.abc import Callable as _Callable, Sequence as _Sequence
 from typing import Any as _Any
 
 from . import _core, te
+from ._boundary import publish as _publish
 from .ir import PrimFunc
 
 
@@ -456,3 +457,6 @@ def elementwise(
         return value.astype(dtype) if dtype != "int32" else value
 
     return te.create_prim_func([*xs, te.compute(shape, element, name=name)])
+
+
+_publish(__name__)

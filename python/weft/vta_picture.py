@@ -4,6 +4,8 @@
 import json
 
 from . import _core
+from ._boundary import publish as _publish
+from ._boundary import publish_classes as _publish_classes
 
 COLORS = {
     "load inp": "#4e79a7",
@@ -108,3 +110,7 @@ def timeline(found, title, width=1100):
         + "".join(rows)
         + "</svg>"
     )
+
+
+_publish(__name__)
+_publish_classes(__name__)

@@ -125,6 +125,8 @@ class Color:
     _count = 0
 
     def __init__(self, name: str, value: int | None = None) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a colour is a text, this is {type(name).__name__}")
         Color._count += 1
         self.name, self.value, self.key = name, value, f"{name}#{Color._count}"
         self.region: str | None = None

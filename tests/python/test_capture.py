@@ -332,3 +332,24 @@ def test_a_module_that_holds_its_captured_step_is_freed(device):
     del held
     gc.collect()
     assert gone() is None
+
+
+def test_a_recording_keeps_the_memory_that_it_reads(device):
+    """Arrays that came before the recording and are gone when it is replayed."""
+    from weft import _core
+
+    def work():
+        return given[0] * 2 + given[1]
+
+    shape = (3000,)
+    given = [weft.full(shape, 1.5, device=device), weft.full(shape, 4.0, device=device)]
+    work()  # its kernels are built
+    recording, out = _core._record(_core.MemoryPool(device), work)
+    given.clear()
+    gc.collect()
+    # Memory that nobody holds goes to these.
+    others = [weft.full(shape, 100.0 + k, device=device) for k in range(60)]
+    for other in others:
+        other.numpy()
+    recording.replay()
+    assert (out.numpy() == 7).all() and not recording.faulty()

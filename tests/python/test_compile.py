@@ -592,3 +592,21 @@ def test_results_that_do_not_depend_on_arguments_are_the_callers():
         assert got.tolist() == [1, 2]
         got += 5
     assert constant.tolist() == [1, 2]
+
+
+def test_what_runs_between_two_pieces_is_described():
+    compiled = weft.compile(lambda x: weft.cumsum(weft.sort(x * 2 + 1), axis=0) * 3 + x)
+    compiled(weft.ones(5))
+    lines = compiled.describe().splitlines()
+    first, second = (next(k for k, line in enumerate(lines) if word in line) for word in ("eager sort, between", "eager cumulative_sum, between"))  # fmt: skip
+    assert any("multiply, add" in line for line in lines[:first]) and first < second
+    assert any("multiply, add" in line for line in lines[second:])
+    assert compiled.kernels == 2
+    plain = weft.compile(lambda x: weft.sort(x))
+    plain(weft.ones(5))
+    assert plain.describe().startswith(
+        "no kernel joins operations: calls run the function as it is\n"
+    )
+    joined = weft.compile(lambda x: x * 2 + 1)
+    joined(weft.ones(5))
+    assert "no kernel" not in joined.describe() and "between" not in joined.describe()

@@ -73,6 +73,27 @@ FOUND = {
         "int32",
         "T.int32(1) // (T.int32(-2147483648) + T.Cast('int32', v))",
     ),
+    # aliases, seed 10620189: of loop variables alone, whose bounds leave the type
+    "larger of a sum of a loop variable": (
+        "int32",
+        "T.max(T.int32(2147483640) + T.Cast('int32', v), T.int32(0))",
+    ),
+    "smaller of a sum of a loop variable": (
+        "int32",
+        "T.min(T.int32(-2147483640) - T.Cast('int32', v), T.int32(0))",
+    ),
+    "sum of a loop variable compared": (
+        "bool",
+        "T.Cast('int32', v) + T.int32(2147483640) > T.int32(0)",
+    ),
+    "quotient of a product of a loop variable": (
+        "int32",
+        "(T.Cast('int32', v) * T.int32(100000000)) // T.int32(100000000)",
+    ),
+    "narrowed loop variable": (
+        "int32",
+        "T.max(T.Cast('int32', T.Cast('int8', v * 9)), T.int32(-3))",
+    ),
 }
 TEXT = """
 @T.prim_func
@@ -101,6 +122,11 @@ def by_hand(name, a, v):
         "product of uint16": lambda: X.wrap(u16 * u16, "uint16") >> 1,
         "quotient of a positive sum": lambda: X.wrap(max(i32, 0) + 1, "int32") // 7,
         "quotient by the least number": lambda: 1 // (-(2**31) + v),
+        "larger of a sum of a loop variable": lambda: max(X.wrap(2147483640 + v, "int32"), 0),
+        "smaller of a sum of a loop variable": lambda: min(X.wrap(-2147483640 - v, "int32"), 0),
+        "sum of a loop variable compared": lambda: X.wrap(v + 2147483640, "int32") > 0,
+        "quotient of a product of a loop variable": lambda: X.wrap(v * 10**8, "int32") // 10**8,
+        "narrowed loop variable": lambda: max(X.wrap(v * 9, "int8"), -3),
     }[name]()
 
 

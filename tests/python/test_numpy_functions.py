@@ -406,3 +406,28 @@ def test_tensors_and_names_of_pytorch():
     assert weft.median(weft.Tensor([1.0, 2.0, 3.0, 4.0])).item() == 2.0
     zeros = sorted(weft.roots([1.0, -6.0, 11.0, -6.0, 0.0]).tolist(), key=lambda z: z.real)
     assert [round(z.real, 6) for z in zeros] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_coefficients_of_correlation_stay_between_minus_one_and_one(dtype):
+    """Rows that are multiples of one another, whose quotients round past 1."""
+    rng = np.random.default_rng(3)
+    beyond = 0
+    for n in (2, 3, 5, 7, 9, 33):
+        row = rng.normal(size=n) + (1j * rng.normal(size=n) if dtype[0] == "c" else 0)
+        x = np.outer(rng.normal(size=9), row).astype(dtype)
+        found, wanted = weft.corrcoef(weft.asarray(x)).numpy(), np.corrcoef(x)
+        assert (
+            found.dtype == dtype and np.abs(found.real).max() <= 1 and np.abs(found.imag).max() <= 1
+        )
+        np.testing.assert_allclose(
+            found,
+            wanted,
+            atol=2e-6 if found.itemsize in (4, 8) and dtype[-2:] in ("32", "64") else 1e-12,
+        )
+        c = np.cov(x)
+        beyond += np.abs((c / np.sqrt(np.outer(c.diagonal(), c.diagonal()))).real).max() > 1
+    assert beyond
+    t = weft.Tensor(weft.asarray(x.real), requires_grad=True)
+    (weft.corrcoef(t) ** 2).sum().backward()
+    assert np.isfinite(t.grad.numpy()).all()

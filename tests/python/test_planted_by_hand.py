@@ -87,3 +87,80 @@ def test_quotients_by_constants(target, dtype, divisor):
     wanted = np.array([(w + 2 ** (8 * x.itemsize - 1)) % 2 ** (8 * x.itemsize) - 2 ** (8 * x.itemsize - 1) for w in wanted], dtype)  # fmt: skip
     np.testing.assert_array_equal(b.numpy(), wanted)
     np.testing.assert_array_equal(c.numpy(), np.array([v % divisor for v in x.tolist()], dtype))
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("n", range(2, 9))
+def test_windows_that_begin_behind_the_last_element(n, kind):
+    """With ceil_mode a window that would begin in the border behind the elements is left out."""
+    torch = pytest.importorskip("torch")
+    x = np.arange(1, n + 1, dtype=np.float32).reshape(1, 1, n)
+    for kernel, stride in ((2, 2), (2, 3), (2, 4), (3, 3), (3, 4), (3, 5), (4, 6)):
+        for padding in range(kernel // 2 + 1):
+            if n + 2 * padding < kernel:
+                continue
+            layer = f"{kind.title()}Pool1d"
+            found = getattr(weft.nn, layer)(kernel, stride, padding, ceil_mode=True)(
+                weft.asarray(x)
+            )
+            wanted = getattr(torch.nn, layer)(kernel, stride, padding, ceil_mode=True)(
+                torch.from_numpy(x)
+            )
+            np.testing.assert_allclose(
+                found.numpy(), wanted.numpy(), rtol=1e-6, err_msg=f"{kernel} {stride} {padding}"
+            )
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_equal_extremes_share_the_gradient(name):
+    x = weft.Tensor([[1.0, 1.0, 0.5], [2.0, 2.0, 2.0], [0.0, 1.0, 2.0]], requires_grad=True)
+    (getattr(x, name)(axis=1) * weft.asarray([1.0, 6.0, 10.0])).sum().backward()
+    wanted = {
+        "max": [[0.5, 0.5, 0], [2, 2, 2], [0, 0, 10]],
+        "min": [[0, 0, 1], [2, 2, 2], [10, 0, 0]],
+    }
+    np.testing.assert_array_equal(x.grad.numpy(), np.array(wanted[name], np.float32))
+
+
+def test_lists_of_integers_beyond_int64():
+    for given in ([2**63, 1], [1, 2**64 - 1], [[0], [2**63]]):
+        found, wanted = weft.asarray(given), np.array(given, np.uint64)
+        assert str(found.dtype) == "uint64"
+        np.testing.assert_array_equal(found.numpy(), wanted)
+    assert str(weft.asarray([2**63 - 1, 0]).dtype) == "int64"
+
+
+def test_one_negative_extent_is_refused():
+    weft.random.seed(3)
+    wanted = weft.random.normal((4,)).numpy()
+    weft.random.seed(3)
+    for shape in ((-1,), (3, -1), -1):
+        for draw in (weft.random.normal, weft.random.uniform):
+            with pytest.raises(weft.ArgumentError, match="negative extent -1"):
+                draw(shape)
+    assert (weft.random.normal((4,)).numpy() == wanted).all()  # nothing was drawn for them
+
+
+def test_ends_of_bool_in_programs():
+    assert str(te.max_value("bool")) == str(te.const(True, "bool"))
+    assert str(te.min_value("bool")) == str(te.const(False, "bool"))
+
+
+def test_arguments_that_have_a_place_only_are_taken_by_name():
+    x = weft.asarray([1.0, 2.0, 4.0])
+    assert weft.diff(x=x).tolist() == [1, 2]
+    assert float(weft.logsumexp(x=x)) == pytest.approx(float(weft.logsumexp(x)))
+    with pytest.raises(weft.DTypeError):
+        weft.diff(x, x=x)
+
+
+def test_functions_of_numpy_keep_the_graph_beside_numpys_arrays():
+    t = weft.Tensor([2.0, 3.0], requires_grad=True)
+    out = np.multiply(t, np.array([4.0, 5.0], np.float32))
+    assert isinstance(out, weft.Tensor) and out.requires_grad
+    out.sum().backward()
+    assert t.grad.tolist() == [4, 5]
+    beside = np.add(
+        weft.ones(2), np.array([1, 2], object)
+    )  # of what weft has no type for, NumPy's own
+    assert [float(v) for v in beside] == [2, 3]

@@ -79,6 +79,14 @@ def test_refusals():
     refused(weft.ArgumentError, "polynomial.fit.degree", W.polyfit, [1.0], [1.0], -1)
     refused(weft.ShapeError, "polynomial.fit.shape", W.polyfit, [1.0, 2.0], [1.0], 1)
     refused(weft.ArgumentError, "polynomial.power", W.polypow, [1.0], -1)
+    refused(weft.ArgumentError, "polynomial.integrals", W.polyint, [1.0], 2**64)
+    assert (
+        weft.polynomial.polyder([1.0, 2.0, 3.0], 2**64).tolist()
+        == [0]
+        == np.polynomial.polynomial.polyder([1.0, 2, 3], 9).tolist()
+    )
+    assert weft.polyder([1.0, 2.0, 3.0], 2**64).tolist() == np.polyder([1.0, 2, 3], 9).tolist()
+    assert weft.diff(weft.ones(5), 2**64).shape == np.diff(np.ones(5), 9).shape
     refused(weft.ArgumentError, "polynomial.companion", W.polycompanion, [1.0])
     refused(weft.ArgumentError, "polynomial.constants", W.polyint, [1.0], 1, [1, 2])
 

@@ -508,3 +508,26 @@ def test_derivatives_inside_a_compiled_function(name, body):
         got, want = values(compiled(x)), values(derived(x))
         for g, w in zip(got, want, strict=True):
             np.testing.assert_allclose(g, w, rtol=1e-6, atol=1e-9)
+
+
+def test_trees_have_a_depth_a_text_and_one_structure():
+    nested = weft.ones(2)
+    for _ in range(200):
+        nested = [nested]
+    assert len(trees.flatten(nested)[0]) == 1
+    with pytest.raises(weft.ArgumentError) as caught:
+        trees.flatten([nested])
+    assert caught.value.code == "transform.tree.depth"
+    assert repr(trees.flatten({"a": 1, "b": [2, (3,)]})[1]) == "{'a': *, 'b': [*, (*)]}"
+    assert weft.transforms.tree_map(lambda a, b: a + b, [1, {"x": 2}], [10, {"x": 20}]) == [11, {"x": 22}]  # fmt: skip
+    for other in ([10, 20], [10, {"y": 20}], (10, {"x": 20})):
+        with pytest.raises(weft.ArgumentError) as caught:
+            weft.transforms.tree_map(lambda a, b: a, [1, {"x": 2}], other)
+        assert caught.value.code == "transform.tree.structure"
+
+
+def test_numbers_beside_arrays_take_the_first_type_of_floats():
+    integers, floats = weft.ones(2, dtype="int32"), weft.ones(2, dtype="float64")
+    found = trees.as_arrays([1, integers, floats, 2.5])
+    assert [str(x.dtype) for x in found] == ["float64", "int32", "float64", "float64"]
+    assert [str(x.dtype) for x in trees.as_arrays([1.5, integers])] == ["float32", "int32"]

@@ -258,6 +258,12 @@ TEST(Analyzer, values_wrap_and_indices_do_not) {
   EXPECT_FALSE(is_const_int_value(analyzer.simplify_value(grows), 1));  // a value
   EXPECT_TRUE(is_const_int_value(analyzer.simplify_value(gt(i + one, i)), 1));
   EXPECT_EQ(analyzer.value_bounds(max(x, one) + one).min, std::numeric_limits<std::int32_t>::min());
+  // Bounds prove that a sum of loop variables leaves the type.
+  const Expr zero = make_int(0, dtypes::int32);
+  const Expr large = i + make_int(std::numeric_limits<std::int32_t>::max() - 2, dtypes::int32);
+  EXPECT_TRUE(same_expr(analyzer.simplify(max(large, zero)), analyzer.simplify(large)));
+  EXPECT_FALSE(same_expr(analyzer.simplify_value(max(large, zero)), analyzer.simplify(large)));
+  EXPECT_EQ(analyzer.value_bounds(large).min, std::numeric_limits<std::int32_t>::min());
   // Ranges prove that this sum stays inside.
   const Expr small = floormod(x, make_int(16, dtypes::int32));
   EXPECT_TRUE(same_expr(analyzer.simplify_value(small + one - one), small));

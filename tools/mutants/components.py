@@ -40,7 +40,7 @@ COMPONENTS = {
     "boundary": (["python/weft/_boundary.py", "python/weft/ir.py", "python/weft/_errors.py"], [], ["boundary", "public_calls", "refusals"]),
     "namespace": (["python/weft/_namespace/*.py", "python/weft/_einsum.py", "python/weft/_manners.py"], [], ["ndarray", "ops", "numpy_manners", "special_numbers", "against_numpy"]),
     "functions": (["python/weft/_functions/**/*.py", "python/weft/special/*.py"], [], ["names_numpy", "names_torch", "names_random", "numpy_functions", "planted_functions", "survivors_functions", "torch_functions", "special", "numpy_edges"]),
-    "random": (["python/weft/random.py", "python/weft/init.py", "python/weft/distributions.py"], [], ["random_streams", "known_numbers", "survivors_more", "names_random"]),
+    "random": (["python/weft/random.py", "python/weft/init.py", "python/weft/distributions.py"], [], ["random_streams", "known_numbers", "survivors_more", "names_random", "distributions"]),
     "io": (["python/weft/io.py", "python/weft/gguf.py", "python/weft/onnx.py", "python/weft/_onnx*.py", "python/weft/_whole_file.py", "python/weft/_saved_tree.py", "python/weft/data.py"], [],
            ["hostile_files", "interop", "gguf", "pickles", "survivors_more", "onnx", "saving"]),
     "nn": (["python/weft/nn/*.py", "python/weft/nn/utils/*.py"], [], ["torch_layers", "survivors", "tensor_manners", "torch_modules", "attention", "survivors_more"]),

@@ -218,6 +218,8 @@ def nanpercentile(x, q, axis=None, keepdims=False, *, method="linear"):
 
 def _nan_quantiles(x, q, whole, axis, keepdims, name, method):
     if isinstance(q, (list, tuple)) or getattr(q, "ndim", 0) > 0:
+        if isinstance(q, (list, tuple)):
+            weft.asarray(q)  # refuses what is deeper than arrays, or more
         numbers = list(q) if isinstance(q, (list, tuple)) else plain(q).reshape(-1).tolist()
         return weft.stack(
             [_nan_quantiles(x, k, whole, axis, keepdims, name, method) for k in numbers], axis=0

@@ -225,12 +225,15 @@ def _observation_weights(x, fweights, aweights, free):
 
 
 def corrcoef(x, y=None, rowvar=True):
-    """The correlation coefficients of the rows (of the columns with rowvar=False)."""
+    """The correlation coefficients of the rows (of the columns with rowvar=False), between -1 and 1; of complex numbers both parts are."""
     c = cov(x, y, rowvar)
     if c.ndim == 0:
         return c / c
-    spread = weft.sqrt(c.diagonal())
-    return c / spread.reshape(-1, 1) / spread.reshape(1, -1)
+    spread = weft.sqrt(weft.real(c.diagonal()))
+    out = c / spread.reshape(-1, 1) / spread.reshape(1, -1)
+    if out.dtype.kind != "c":
+        return weft.clip(out, -1, 1)
+    return weft.complex(*(weft.clip(part(out), -1, 1) for part in (weft.real, weft.imag)))
 
 
 def _edges(x, bins, range):

@@ -7,7 +7,7 @@ import functools
 
 from .._boundary import is_function
 from .._core import NDArray, Tensor
-from .._dispatch import leaves_of, mapped
+from .._dispatch import first_leaf, mapped
 from .tools import members
 
 _TREES = (list, tuple, dict, slice)
@@ -16,9 +16,7 @@ _TREES = (list, tuple, dict, slice)
 def _as_given(out, args, kwargs):
     """The result of a function of tensors: arrays in their place, unless a tensor is among the arguments."""
     for x in (*args, *kwargs.values()) if kwargs else args:
-        if isinstance(x, Tensor) or (
-            isinstance(x, _TREES) and next(leaves_of(x, Tensor), None) is not None
-        ):
+        if isinstance(x, Tensor) or (isinstance(x, _TREES) and first_leaf(x, Tensor) is not None):
             return out
     return out.data if isinstance(out, Tensor) else mapped(out, Tensor, lambda t: t.data)
 

@@ -162,6 +162,8 @@ class Statistics:
             return _quantiles(self, q, 1.0, dim, keepdim, "quantile", method, weights)
         if not isinstance(q, (int, float, complex)):  # several, along a first axis
             # A list stays one of Python's numbers: an array of them would be float32.
+            if isinstance(q, (list, tuple)):
+                weft.asarray(q)  # refuses what is deeper than arrays, or more
             several = list(q) if isinstance(q, (list, tuple)) else plain(q).reshape(-1).tolist()
             out = weft.stack([self.quantile(one, dim, keepdim) for one in several], axis=0)
             return out if getattr(q, "ndim", 1) else out.reshape(tuple(out.shape)[1:])

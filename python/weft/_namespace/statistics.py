@@ -330,7 +330,7 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     if len(parts) > 1:
         x = concat(parts, axis=axis)
     front = (slice(None),) * axis
-    for _ in range(n):
+    for _ in range(n if n < x.shape[axis] else x.shape[axis]):  # then nothing is left
         a, b = x[(*front, slice(1, None))], x[(*front, slice(None, -1))]
         x = (a != b) if _name(x.dtype) == "bool" else a - b
     return x

@@ -198,8 +198,9 @@ class Sequential(Module):
 
     def extend(self, modules):
         """Some more at the end; returns the module."""
-        for m in modules:
-            self.append(m)
+        more, row = list(modules), self.layers
+        names = (str(len(self) + k) for k in range(len(more)))
+        self.layers = {**row, **dict(zip(names, more))} if isinstance(row, dict) else (*row, *more)
         return self
 
 

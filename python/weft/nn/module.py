@@ -425,6 +425,7 @@ class Module(ParameterHolder):
 
         With strict=False names that only one side has are left alone. Returns both: (missing, unexpected).
         """
+        state = dict(state.items())  # of a mapping alone: other things may give names without end
         named, buffers = dict(self.named_parameters()), self._saved_buffers()
         known = set(named) | set(buffers)
         if known != set(state):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 
 import weft
@@ -244,7 +245,9 @@ class _Pad(Module):
 
     def __init__(self, padding):
         super().__init__()
-        self.padding = (padding,) * (2 * self.axes) if isinstance(padding, int) else tuple(padding)
+        sides = 2 * self.axes
+        one = isinstance(padding, int)
+        self.padding = (padding,) * sides if one else tuple(itertools.islice(padding, sides + 1))
         self.value = 0.0
 
     def forward(self, x):

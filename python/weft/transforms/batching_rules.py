@@ -15,7 +15,7 @@ from weft.nn import functional as F
 
 from .. import _core
 from .._core import NDArray, Tensor
-from .._dispatch import leaves_of
+from .._dispatch import first_leaf
 from .batched import Batched, Unruled, padded, rules
 
 _array_types = (NDArray, Tensor, Batched)
@@ -91,7 +91,7 @@ def _leading(f, count=1, inner=2):
 
     def rule(frame, *args, **kwargs):
         arrays, rest = args[:count], args[count:]
-        if len(arrays) < count or next(leaves_of((rest, kwargs), Batched), None) is not None:
+        if len(arrays) < count or first_leaf((rest, kwargs), Batched) is not None:
             raise Unruled
         if _py.any(a.ndim < inner for a in arrays):
             raise Unruled
@@ -301,7 +301,7 @@ def _is_device(name):
 
 def _like(f):
     def rule(frame, x, *args, **kwargs):
-        if next(leaves_of((args, kwargs), Batched), None) is not None:
+        if first_leaf((args, kwargs), Batched) is not None:
             raise Unruled
         return Batched(f(x.value.data if not isinstance(x.value, NDArray) else x.value, *args, **kwargs), frame)  # fmt: skip
 
@@ -478,7 +478,7 @@ def topk(frame, x, k, axis=-1, largest=True, **kwargs):
 
 def getitem(frame, x, key):
     keys = key if isinstance(key, tuple) else (key,)
-    if not next(leaves_of(keys, Batched), None) is None:
+    if first_leaf(keys, Batched) is not None:
         index, *rest = keys
         plain = _py.all(isinstance(r, slice) and r == slice(None) for r in rest)
         if not isinstance(index, Batched) or not plain or index.dtype == "bool":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on data wraps at the ends of its type; sums (sum.h) know no ends. Whether the two
-// agree is decided from ranges.
+// Arithmetic on data, and on loop variables that are known to leave their type, wraps at the ends
+// of the type; sums (sum.h) know no ends. Whether the two agree is decided from ranges.
 
 #include <algorithm>
 
@@ -20,6 +20,7 @@ constexpr Wide kMost = Wide{1} << 62;
 struct Reach {
   Wide low = 0, high = 0;
   bool data = false, wraps = false;
+  bool known = true;  ///< made of numbers and of variables that have both bounds
 };
 
 Reach of_type(DType t) {
@@ -40,16 +41,16 @@ class Ranges {
     switch (e->kind) {
       case ExprKind::int_imm: {
         const Wide v = as<IntImmNode>(e)->value;
-        return {v, v, false, v >= kMost || v <= -kMost};
+        return {v, v, false, v >= kMost || v <= -kMost, true};
       }
       case ExprKind::var: return variable(e);
       case ExprKind::cast: {
         const auto* c = as<CastNode>(e);
         if (!is_index_type(c->value->dtype)) return leaf(e);
         Reach r = of(c->value);
-        if (inside(r, of_type(e->dtype)) || !r.data) return r;
+        if (inside(r, of_type(e->dtype)) || !(r.data || r.known)) return r;
         Reach out = of_type(e->dtype);
-        out.data = true, out.wraps = r.wraps;
+        out.data = r.data, out.wraps = r.wraps || !r.data, out.known = r.known;
         return out;
       }
       case ExprKind::add:
@@ -74,8 +75,10 @@ class Ranges {
     // Half the digits for what has no bounds: a product of two such variables is an index.
     const Wide most = Wide{1} << (e->dtype.bits / 2 - 1);
     Reach out{-most, most};
+    out.known = false;
     if (found == facts_.vars.end()) return out;
     const Bounds b = found->second.bounds;
+    out.known = b.bounded();
     if (b.min != Bounds::kMin) out.low = b.min, out.high = std::max(out.high, out.low);
     if (b.max != Bounds::kMax) out.high = b.max, out.low = std::min(out.low, out.high);
     return out;
@@ -111,7 +114,9 @@ class Ranges {
         if (y.low > 0) out = {e->kind == ExprKind::mod && x.low < 0 ? 1 - y.high : 0, y.high - 1};
     }
     out.data = x.data || y.data;
-    out.wraps = x.wraps || y.wraps || (out.data && !inside(out, type));
+    out.known = x.known && y.known;
+    // Indices whose variables have no bounds are taken to stay inside.
+    out.wraps = x.wraps || y.wraps || ((out.data || out.known) && !inside(out, type));
     if (!inside(out, type)) out.low = type.low, out.high = type.high;
     return out;
   }

@@ -131,8 +131,8 @@ NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, dou
       !x.on_host() && kind != RowKernel::logsumexp && on_device().has_rows(x.device(), n);
   if (n == 0 || (!x.on_host() && !on_grid)) return composed(kind, operands, eps);
   if (std::optional<NDArray> out = rows_by_columns(kind, operands)) return *out;
-  // On the host 16-bit floats are widened a row at a time, and rounded once.
-  const bool half = elem_bytes(x.elem()) == 2 && x.on_host();
+  // On the host floats of 8 and 16 bits are widened a row at a time, and rounded once.
+  const bool half = elem_bytes(x.elem()) < 4 && x.on_host();
   const Elem compute = half ? Elem::float32 : x.elem();
   NDArray ready[3];
   const NDArray* in[3];

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that fight back: a drawn part of all calls in processes of their own, and each kind of fault that such calls found.
+`WEFT_TEST_CALLS=3000 WEFT_TEST_SEED=7 pytest -s tests/python/test_hostile_arguments.py` draws more callables, with other values."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+
+import hostile_calls
+import numpy as np
+import pytest
+import weft
+from hostile_values import VALUES, Fight, doubled, having, in_one_another, raises
+
+COUNT, SEED = (
+    int(os.environ.get("WEFT_TEST_CALLS", "90")),
+    int(os.environ.get("WEFT_TEST_SEED", "22")),
+)
+BATCH = 30
+CALLED = (
+    random.Random(SEED).sample(hostile_calls.names(), COUNT)
+    if COUNT < 3000
+    else hostile_calls.names()
+)
+
+
+def answers(names, folder, seed=SEED, alone=12, beside=12):
+    """(lines of what came out that must not, what was printed); a process that ends is a line, and the next call goes on."""
+    out, printed, rest, skip = [], b"", list(names), 0
+    while rest:
+        (folder / "at").write_bytes(b"")
+        options = dict(
+            names=rest,
+            skip=skip,
+            seed=seed,
+            alone=alone,
+            beside=beside,
+            seconds=10,
+            at=str(folder / "at"),
+        )
+        code = f"import os,sys; os.dup2(os.open({str(folder / 'lines')!r}, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 3); sys.argv[1:] = [{json.dumps(options)!r}]; import hostile_calls; hostile_calls.main()"
+        path = os.pathsep.join([os.path.dirname(hostile_calls.__file__), *filter(None, sys.path)])
+        ended = subprocess.run([sys.executable, "-c", code], cwd=folder, env={**os.environ, "PYTHONPATH": path}, stdin=subprocess.DEVNULL, capture_output=True)  # fmt: skip
+        out += [": ".join(json.loads(line)) for line in (folder / "lines").read_text().splitlines()]
+        if ended.returncode == 0:
+            return out, printed + ended.stdout + ended.stderr
+        at = (folder / "at").read_bytes().decode(errors="replace").strip()
+        out.append(
+            f"{at}: ended with {ended.returncode}: {ended.stderr[-600:].decode(errors='replace')}"
+        )
+        number, name = at.split(":")[0].split(" ", 1)
+        rest, skip = rest[rest.index(name) :], int(number)
+    return out, printed
+
+
+@pytest.mark.parametrize("first", range(0, len(CALLED), BATCH))
+def test_only_errors_of_weft_or_of_the_argument_come_out(first, tmp_path):
+    wrong, printed = answers(CALLED[first : first + BATCH], tmp_path)
+    assert not wrong, "\n".join(wrong)
+    assert not printed, printed[:2000]
+
+
+def test_a_call_that_ends_the_process_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONFAULTHANDLER", "")
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, weft\nweft.asarray = lambda *a, **k: os.kill(os.getpid(), 11)\nweft.asarray.__module__ = 'weft'\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    wrong, _ = answers(["weft|asarray", "weft|add"], tmp_path, alone=1, beside=0)
+    assert len(wrong) == 1 and "asarray" in wrong[0] and "ended with -11" in wrong[0]
+
+
+# ---- each kind of fault
+
+
+def refused(code, f, *words):
+    with pytest.raises(weft.Error) as caught:
+        f()
+    assert caught.value.code == code, caught.value
+    assert all(w in str(caught.value) for w in words), caught.value
+
+
+@pytest.mark.parametrize(
+    "call", [weft.asarray, weft.acosh, weft.argsort, weft.atleast_1d], ids=lambda f: f.__name__
+)
+def test_lists_that_lie_about_their_length_are_what_they_hold(call):
+    given = VALUES["lying list"]()
+    assert (weft.asarray(call(given)).numpy() == weft.asarray(call([2, 3])).numpy()).all()
+
+
+@pytest.mark.parametrize("length", [1, 5])
+def test_sequences_of_another_length_than_they_say(length):
+    given = having(len=lambda s: length, getitem=lambda s, i: [1.0, 2.0, 3.0][i])
+    refused(
+        "array.asarray.length",
+        lambda: weft.asarray(given),
+        f"of length {length} has {'more' if length == 1 else 3} entries",
+    )
+    endless = having(len=lambda s: length, getitem=lambda s, i: 1.0)
+    refused("array.asarray.length", lambda: weft.asarray(endless), "more entries", "list(...)")
+    fits = having(len=lambda s: 3, getitem=lambda s, i: [1.0, 2.0, 3.0][i])
+    assert weft.asarray(fits).tolist() == [1, 2, 3]
+
+
+def test_lists_that_change_while_they_are_read():
+    outer = []
+    outer += [having(len=lambda s: (outer.clear(), 1)[1], getitem=lambda s, i: [2.0][i]), [3.0]]
+    refused(
+        "array.asarray.changed", lambda: weft.asarray(outer), "a list of 2 entries has 0", "copy"
+    )
+
+
+@pytest.mark.parametrize("leaf", [1.0, "array"])
+@pytest.mark.parametrize(
+    "call", [weft.asarray, weft.exp, weft.argsort, lambda x: weft.ones(2) + x, weft.nn.BatchNorm1d]
+)
+def test_few_lists_of_more_entries_than_memory(leaf, call):
+    given = doubled(weft.ones(2) if leaf == "array" else leaf)
+    with pytest.raises((weft.Error, TypeError)):
+        call(given)
+    if call is weft.asarray:
+        refused(
+            "array.asarray.size", lambda: call(given), "2199023255552 entries", "counts in each"
+        )
+        refused("array.asarray.size", lambda: call(range(10**18)), "1000000000000000000")
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda x: [x], lambda x: (x,), lambda x: {"a": x}], ids=["list", "tuple", "dict"]
+)
+@pytest.mark.parametrize(
+    "call",
+    [weft.asarray, weft.argsort, weft.exp, weft.concat, weft.te.exp],
+    ids=lambda f: f.__name__,
+)
+def test_lists_nested_without_end(wrap, call):
+    with pytest.raises(weft.Error):
+        call(in_one_another(wrap))
+
+
+def test_exporters_that_give_no_capsule():
+    for name in ("exports what it is not", "exports 3"):
+        with pytest.raises(BufferError, match="__dlpack__ gave a .*, not a capsule"):
+            weft._core._from_dlpack(VALUES[name](), None, None)
+        with pytest.raises(weft.Error):
+            weft.from_dlpack(VALUES[name]())
+
+
+def test_expressions_and_programs_are_converted_once():
+    for call in (
+        weft.te.exp,
+        weft.te.create_prim_func,
+        weft.build,
+        weft.Schedule,
+        weft.ir.PrimFunc,
+    ):
+        with pytest.raises(weft.Error):
+            call(VALUES["everything"]())
+    assert str(weft.te.exp(np.float32(2))) == str(weft.te.exp(weft.te.const(2.0)))
+
+
+def test_values_of_programs_have_a_depth():
+    sch = weft.Schedule(hostile_calls.hostile_values.program())
+    block = sch.get_block("b")
+    refused(
+        "python.value.depth",
+        lambda: sch.annotate(block, "a", {"a": in_one_another(lambda x: {"a": x}, 200)}),
+        "100 levels",
+    )
+    refused(
+        "schedule.argument.depth",
+        lambda: sch.reorder(in_one_another(lambda x: [x], 20)),
+        "8 levels",
+    )
+    sch.annotate(block, "a", {"a": in_one_another(lambda x: {"a": x}, 50)})
+
+
+def test_truth_values_that_are_refused():
+    for keywords in ({"keepdims": weft.ones(3)}, {"keepdim": having(bool=raises)}):
+        for method in ("sum", "prod", "max", "all"):
+            with pytest.raises((weft.DTypeError, Fight)):
+                getattr(weft.ones((2, 3)), method)(0, **keywords)
+    with pytest.raises(weft.DTypeError):
+        weft.ones((2, 3)).prod(0, weft.ones(3))
+    assert weft.ones((2, 3)).sum(0, 1).shape == (1, 3)
+
+
+def test_arguments_in_disguise_are_refused_by_their_type():
+    with pytest.raises(weft.DTypeError, match="Disguised"):
+        weft.addcmul(VALUES["an array by name"](), 3, 4)
+
+
+def test_states_are_mappings():
+    for given in (iter(()), ["weight"], VALUES["everything"]()):
+        with pytest.raises(weft.Error):
+            weft.nn.Linear(3, 4).load_state_dict(given)
+        with pytest.raises(weft.Error):
+            weft.optim.SGD([weft.Tensor(weft.ones(3), requires_grad=True)], lr=0.1).load_state_dict(
+                given
+            )
+
+
+def test_borders_of_too_many_sides_are_not_read_to_their_end():
+    def sides():
+        while True:
+            yield 1
+
+    layer = weft.nn.ConstantPad2d(sides())
+    assert len(layer.padding) == 5
+    with pytest.raises(weft.Error):
+        layer(weft.ones((1, 2, 3, 3)))
+
+
+def test_functions_of_vta_are_guarded():
+    for call in (
+        weft.vta.op.matmul,
+        weft.vta.op.concatenated,
+        weft.vta.picture.timeline,
+        weft.vta.picture.spans,
+    ):
+        with pytest.raises(weft.Error) as caught:
+            call(3, "a", None, 5, 6, 7)
+        assert caught.value.code in ("python.arguments", "python.expression")
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp", "layer_norm"])
+def test_rows_of_narrow_floats(dtype, name):
+    """Computed in float32 and rounded once."""
+    x = weft.asarray(np.linspace(-2, 2, 35).reshape(5, 7)).astype(dtype)
+    rest = [weft.ones(7, dtype=dtype), weft.zeros(7, dtype=dtype)] if name == "layer_norm" else []
+    wide = getattr(weft, name)(x.astype("float32"), *(r.astype("float32") for r in rest))
+    assert (
+        getattr(weft, name)(x, *rest).astype("float32").numpy()
+        == wide.astype(dtype).astype("float32").numpy()
+    ).all()
+
+
+def test_sequences_without_a_length_and_positions_beyond_64_bits():
+    placeholder = VALUES["placeholder"]()
+    for call in (weft.asarray, weft.nn.Parameter, weft.NDArray):
+        refused("array.asarray.type", lambda: call(placeholder), "te.Tensor")  # noqa: B023
+    refused("array.asarray.type", lambda: weft.NDArray(range(10**400)), "range")
+    for position in (10**400, -(2**70)):
+        refused("array.index.range", lambda: weft.ones(3)[position], "float32[3]")  # noqa: B023
+        refused("array.index.range", lambda: weft.ones(3).item(position), "float32[3]")  # noqa: B023
