@@ -433,11 +433,10 @@ class StoreBoard:
 class MpiBoard:
     """Failures under MPI: messages on a communicator of their own."""
 
-    FAILED, LEFT, CALLS, ENDS = 7, 8, 9, 10
+    FAILED, LEFT, CALLS = 7, 8, 9
 
     def __init__(self, communicator):
         self.communicator, self._gone = communicator.Dup(), {}
-        self._ending = set()  # ranks that are about to end the job
         self._said, self._asked = {}, False
         self._sent = []  # with what they send, which a long message is read from later
 
@@ -458,13 +457,15 @@ class MpiBoard:
             return None
         return Failure(*self.communicator.recv(tag=self.FAILED))
 
-    def hear_out(self, seconds=1.0):
-        """Takes what others say as they leave: some MPI's end warns of messages that nobody has taken. Ranks that stay longer are not waited for."""
-        until = time.monotonic() + seconds
-        while len(self._gone) < self.communicator.size - 1 and time.monotonic() < until:
-            if self.look() is not None:
-                return
-            time.sleep(1e-3)
+    def hear_out(self, gone):
+        """Waits until the others have left too. MPI's end waits as well, but warns of messages that nobody has taken, and Open MPI 4.1's mpirun often
+        waits for ever, or crashes, where a rank ends the job while another one is in there. When a rank has failed, or one is gone(), the job's end is waited for."""
+        failed = None
+        while len(self._gone) < self.communicator.size - 1:
+            failed = failed or ((self.look() or gone()) and time.monotonic())
+            if failed and time.monotonic() > failed + _ABORT + LAST_WORDS:
+                return  # nobody has ended it
+            time.sleep(2e-3)
 
     def absent(self, size):
         """MPI begins when all ranks are there."""
@@ -500,22 +501,10 @@ class MpiBoard:
             self._said[who], self._asked = text, self._asked or asks
 
     def leave(self):
-        """The others get two looks before MPI ends all. One rank asks for that: Open MPI 4.1's mpirun waits for ever, once in 15 times, when two ask at once."""
-        ends = not self._others_end()
-        if ends:
-            self._tell(self.communicator.rank, self.ENDS)
-            threading.Event().wait(3 * _PERIOD)
-            ends = min(self._others_end(), default=self.communicator.size) > self.communicator.rank
+        """The others get two looks before MPI ends all."""
+        threading.Event().wait(3 * _PERIOD)
         if threading.current_thread() is threading.main_thread() and hasattr(signal, "alarm"):
             # MPICH's Abort may leave this process waiting where its process manager does not end it.
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # all is said
             signal.alarm(_ABORT)
-        if not ends:
-            threading.Event().wait(_ABORT)
         self.communicator.Abort(1)
-
-    def _others_end(self):
-        while self.communicator.iprobe(tag=self.ENDS):
-            self._ending.add(self.communicator.recv(tag=self.ENDS))
-        return self._ending

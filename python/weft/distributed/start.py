@@ -29,6 +29,7 @@ _OWN_WORDS = 2.0  # seconds in which a library whose time is over says why
 _FORK_ENDS = 5  # seconds in which a fork ends where a library would wait for ever
 _stores = None  # the connections to torchrun's store, kept by a process that leaves its job and joins again
 _begun_in = None  # the process in which init() has found or begun MPI
+_watch = None  # of the job that was joined last
 _JOINED = "WEFT_DISTRIBUTED_RANK"  # the rank's process and its launcher's job, for processes that it starts
 
 
@@ -208,16 +209,28 @@ def _initialize(MPI):
     start(None, None, MPI.THREAD_MULTIPLE, ctypes.byref(ctypes.c_int()))
 
 
-def _finalize(process, watch):
-    """Ends MPI at the end of the process that has begun it: mpi4py would do so in a fork of it, too, which then waits for ever."""
+def _running(process):
+    """mpi4py's MPI, where this is the process that uses it and MPI has not ended."""
     MPI = getattr(sys.modules.get("mpi4py"), "MPI", None)
     if MPI is None or os.getpid() != process or not MPI.Is_initialized() or MPI.Is_finalized():
-        return
-    if watch.board is not None and watch.failed is None:
+        return None
+    return MPI
+
+
+def _hear_out(process):
+    """At the end of the process, before MPI's."""
+    MPI = _running(process)
+    if MPI is not None and _watch.board is not None:
         with contextlib.suppress(MPI.Exception):
-            watch.board.hear_out()
-    end = getattr(ctypes.CDLL(MPI.__file__), "MPI_Finalize", None)
-    MPI.Finalize() if end is None else end()
+            _watch.board.hear_out(_watch.gone)
+
+
+def _finalize(process):
+    """Ends MPI at the end of the process that has begun it: mpi4py would do so in a fork of it, too, which then waits for ever."""
+    MPI = _running(process)
+    if MPI is not None:
+        end = getattr(ctypes.CDLL(MPI.__file__), "MPI_Finalize", None)
+        MPI.Finalize() if end is None else end()
 
 
 def _end_fork(process, library, repair):
@@ -237,7 +250,7 @@ def _end_fork(process, library, repair):
 
 def _begun(MPI, job, launch):
     """Who ends MPI; and whether what the program has begun serves ranks. Raises DeviceError `distributed.mpi.ended`, `distributed.mpi.threads` or `distributed.child` where it does not."""
-    global _begun_in
+    global _begun_in, _watch
     if _begun_in not in (None, os.getpid()):
         raise _no_rank(_begun_in, launch)
     if MPI.Is_finalized():
@@ -260,10 +273,12 @@ def _begun(MPI, job, launch):
     if _begun_in is None:
         _begun_in = os.getpid()
         if not MPI.Is_initialized():
-            atexit.register(_finalize, os.getpid(), job.watch)
+            atexit.register(_finalize, os.getpid())
         elif sys.modules["mpi4py"].rc.finalize is not False:
             repair = "call init() before mpi4py.MPI is imported, or end the fork by os._exit"
             atexit.register(_end_fork, os.getpid(), "MPI", repair)
+        atexit.register(_hear_out, os.getpid())
+    _watch = job.watch
 
 
 def _mpi(job, launch, timeout):
