@@ -181,6 +181,49 @@ def test_mutated_inputs_and_views():
         assert got[0].data_ptr() == x.data_ptr() and got[3].data_ptr() != x.data_ptr()
 
 
+class Bank(torch.nn.Module):
+    """Buffers whose parts are replaced: written in place, no other element is read or copied."""
+
+    def __init__(self, columns, dtype):
+        super().__init__()
+        whole = torch.arange(9 * 2 * columns).reshape(9, 2 * columns).to(dtype)
+        self.register_buffer(
+            "rows", whole[1:, ::2]
+        )  # neither compact nor at the start of its memory
+        self.register_buffer("seen", torch.zeros(8, dtype=torch.bool))
+        self.register_buffer("turned", torch.zeros(columns, 8, dtype=dtype).t())
+        self.register_buffer("chosen", torch.zeros(8, columns, dtype=dtype))
+
+    def forward(self, at, x):
+        self.rows[at] = x
+        self.seen[at] = True
+        self.turned.scatter_(0, at[:, None].expand(-1, x.shape[1]), x)
+        self.chosen.index_put_((at,), x, accumulate=True)
+        return self.rows.sum(1), self.seen.sum()
+
+
+@pytest.mark.parametrize("options", [{}, {"prefer": "weft"}, {"device": "ref"}])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_parts_of_buffers_are_replaced(programs, options, dtype):
+    bank, theirs = Bank(5, dtype), Bank(5, dtype)
+    addresses = [b.data_ptr() for b in bank.buffers()]
+    f = torch.compile(bank, backend="weft", options=options)
+    with torch.no_grad():
+        for i in range(3):
+            at, x = torch.tensor([i, 7, (3 * i + 2) % 7]), torch.randint(-9, 9, (3, 5)).to(dtype)
+            same([*f(at, x), *bank.buffers()], [*theirs(at, x), *theirs.buffers()])
+    assert addresses == [b.data_ptr() for b in bank.buffers()]
+    if options == {"prefer": "weft"}:
+        where = {
+            (op.name, s.where, s.reason) for p in programs for s in p.steps for op in s.unit.ops
+        }
+        assert ("aten.index_put_.default", "weft", "") in where
+        others = {
+            (name, why) for name, w, why in where if w == "torch" and name != "aten.copy_.default"
+        }
+        assert others == {("aten.index_put_.default", "numbers added in place")}
+
+
 def test_aliased_and_overlapping_inputs():
     f = compiled(lambda a, b: (a.mul_(2), b + 1))
     t = torch.ones(3)
@@ -213,6 +256,18 @@ def test_graph_breaks_and_sizes_that_the_data_decides():
     g = compiled(f)
     for x in (torch.tensor([1.0, -2.0, 3.0]), -torch.ones(4)):
         assert torch.equal(g(x), f(x))
+
+
+def test_explain_names_graph_breaks():
+    def f(x):
+        y = x + 1
+        torch._dynamo.graph_break()
+        return y * 2
+
+    report = wt.explain(f, torch.ones(3))
+    assert report.graphs == 2 and sum(report.breaks().values()) == 1
+    assert "torch ended a graph (1): " in str(report)
+    assert not wt.explain(lambda x: x + 1, torch.ones(3)).breaks()
 
 
 def test_random_numbers_are_those_of_eager():

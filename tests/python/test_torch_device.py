@@ -40,6 +40,13 @@ def test_the_demonstration(name):
     close(x.weft(name) + 1, a + 1)
 
 
+def test_kernels_are_found_beside_the_compiler():
+    import weft.torch.layouts  # noqa: F401 - has a rule for a step of weft's own
+    from weft.torch.device._kernels import _ruled
+
+    assert {t.name().partition("::")[0] for t in _ruled()} == {"aten"}
+
+
 def test_names_and_indices():
     assert wd.names()[:5] == ("cpu", "opencl", "qpu", "vta", "wse")
     assert wd.device("weft:2") == wd.device(2) == wd.device("qpu") == torch.device("weft:2")

@@ -242,3 +242,33 @@ def test_gradients_of_losses_and_shrinks(name):
                 found.append((out.detach().cpu(), y.grad.cpu()))
             for g, w in zip(found[1], found[0]):
                 torch.testing.assert_close(g, w, equal_nan=True)
+
+
+KINDS = [
+    ("linear", 1), ("bilinear", 2), ("trilinear", 3), ("bicubic", 2), ("nearest", 1), ("nearest", 2), ("nearest", 3),
+    ("nearest-exact", 1), ("nearest-exact", 2), ("nearest-exact", 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("mode, axes", KINDS)
+def test_gradients_of_resized_images(mode, axes, dtype):
+    corners = [None] if "nearest" in mode else [False, True]
+    x = torch.randn(2, 3, *(5, 4, 6)[:axes]).to(dtype)
+    for size, scale in (((7, 3, 5)[:axes], None), (None, 1.5), (None, 0.6)):
+        for align in corners:
+
+            def gradient(x):
+                x = x.detach().requires_grad_()
+                y = torch.nn.functional.interpolate(x, size, scale, mode, align)
+                weights = torch.linspace(-1, 1, y.numel()).reshape(y.shape).to(x)
+                return torch.autograd.grad((y * weights).sum(), x)  # noqa: B023 - called at once
+
+            (got,), (want,) = on_both(gradient, x)
+            torch.testing.assert_close(got, want)
+
+
+def test_rolled_along_several_axes():
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    for how in (((1, 1), (0, 1)), ((2,), (1,)), (5,), ((1, -2, 3), (0, 1, 2)), ((1, 1), (0, 0))):
+        same(lambda x, how=how: [torch.roll(x, *how)], x)

@@ -400,12 +400,29 @@ def test_ends_of_the_range(name, dtype):
     x = [-INF, INF, NAN, 0.0, -0.0, big, -big, big / 4, -big / 4, small, -small, small / 8, -small / 8, -1e-25, 1e-25, 20.0, -20.0, 89.0, -104.0]  # fmt: skip
     x = torch.tensor(x, dtype=dtype)
     g = torch.compile(f, backend="weft", options=WEFT)
+    want = f(x)
+    if name == "gelu":  # torch 2.15 has NaN and infinity there in float32
+        want[[1, 5]] = x[[1, 5]]
     for _ in range(2):
-        torch.testing.assert_close(g(x), f(x), equal_nan=True)
+        torch.testing.assert_close(g(x), want, equal_nan=True)
 
 
-def test_powers_of_zeros_and_infinities():
-    x = torch.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 2.0, -2.0])
+@pytest.mark.parametrize(
+    "f", [F.elu, F.celu, F.selu, F.hardswish, F.hardtanh, F.relu6, F.softshrink, F.leaky_relu, F.relu]
+)  # fmt: skip
+def test_gradients_at_nan(f):
+    # Elements behind the last whole vector are others in torch's kernels.
+    x = torch.tensor([NAN, 0.0, -0.5, 0.5, 3.0, -3.0, 6.0, INF] * 8, requires_grad=True)
+    g = torch.compile(f, backend="weft", options=WEFT)
+    (want,) = torch.autograd.grad(f(x), x, torch.ones_like(x))
+    for _ in range(2):
+        (got,) = torch.autograd.grad(g(x), x, torch.ones_like(x))
+        torch.testing.assert_close(got, want, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_powers_of_zeros_and_infinities(dtype):
+    x = torch.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 2.0, -2.0], dtype=dtype)
     f = lambda x: [x**p for p in (0.5, -0.5, 0, 1, 2, 3, -1, -2, 1.5)]  # noqa: E731
     g = torch.compile(f, backend="weft", options=WEFT)
     for _ in range(2):

@@ -127,7 +127,8 @@ def _program(module, options, returned, inputs=None):
     device = _device_of(module)
     graph = lower(module, inputs)
     graph.returned = returned
-    write_in_place(graph)
+    if options.weft_device is None:  # a named device works on copies
+        write_in_place(graph)
     join_linears(graph)
     join_parts(graph)
     if options.prefer == "fastest" and options.weft_device is None:

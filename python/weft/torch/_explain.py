@@ -29,10 +29,10 @@ class Row:
 
 
 class Report:
-    """What explain found. Print it, or read rows, nodes, able, taken, share, reasons(), faults()."""
+    """What explain found. Print it, or read rows, nodes, able, taken, share, reasons(), breaks(), faults()."""
 
-    def __init__(self, programs):
-        self.rows, self._faults = [], []
+    def __init__(self, programs, breaks=None):
+        self.rows, self._faults, self._breaks = [], [], breaks or {}
         self.graphs = len(programs)
         for i, program in enumerate(programs):
             self._add(i, program)
@@ -70,6 +70,10 @@ class Report:
                 found.update((name, row.reason) for name in row.ops)
         return dict(found.most_common())
 
+    def breaks(self):
+        """{why: count} of the places where torch ended a graph: what it runs there, nobody traced or counted."""
+        return dict(self._breaks)
+
     def faults(self):
         """{text: count} of what went wrong in weft itself, also where the results are right all the same."""
         found = collections.Counter(self._faults)
@@ -100,8 +104,19 @@ class Report:
             )
         for (name, reason), count in self.reasons().items():
             lines.append(f"{count:5d}  {name}: {reason}")
+        lines += [f"torch ended a graph ({n}): {why}" for why, n in self._breaks.items()]
         lines += [f"fault ({count}): {text}" for text, count in self.faults().items()]
         return "\n".join(lines)
+
+
+def _graph_breaks():
+    """How often torch's tracer ended a graph so far, by its reason: without hints and the places in its source."""
+    found = collections.Counter()
+    for text, count in torch._dynamo.utils.counters["graph_break"].items():
+        for rest in ("Hint:", "Developer debug context:", "For more details"):
+            text = text.split(rest)[0]
+        found[" ".join(text.split())] += count
+    return found
 
 
 def _tensors(result):
@@ -126,6 +141,7 @@ def explain(model, *args, options=None, **kwargs):
     before = watch(programs)
     try:
         torch._dynamo.reset()
+        ended = _graph_breaks()
         compiled = torch.compile(model, backend=backend, options=options or {})
         out = compiled(*args, **kwargs)
         asked = [t for t in _tensors(out) if t.requires_grad and t.is_floating_point()]
@@ -134,7 +150,7 @@ def explain(model, *args, options=None, **kwargs):
             torch.autograd.grad(total, _leaves(total), allow_unused=True)
     finally:
         watch(before)
-    return Report(programs)
+    return Report(programs, _graph_breaks() - ended)
 
 
 def _leaves(result):

@@ -27,6 +27,12 @@ def changed_inputs(graph):
     return {i for i, v in enumerate(graph.inputs) if isinstance(v, Value) and v.id in written}
 
 
+def _by_mask(op):
+    """Whether masks say which elements are replaced: weft computes that for whole tensors."""
+    found = op.args[1] if isinstance(op.args[1], (list, tuple)) else ()
+    return any(isinstance(i, Value) and i.fake.dtype in (torch.bool, torch.uint8) for i in found)
+
+
 def write_in_place(graph):
     """Where a new value of an argument is the argument with a part replaced, the part is written to the argument."""
     inputs = {v.id for v in graph.inputs if isinstance(v, Value)}
@@ -37,6 +43,7 @@ def write_in_place(graph):
         if (
             made is None
             or made.name not in IN_PLACE
+            or _by_mask(made)
             or made.args[0] is not target
             or target.id not in inputs
             or {id(u) for u in target.users} != {id(made), id(copy)}

@@ -265,6 +265,8 @@ def _ruled():
     rules.load()
     complex_ones = {name for name, rule in rules.COMPLEX.items() if rule is not None}
     for name in sorted({*rules.FUSED, *rules.ARRAYS, *complex_ones}):
+        if not name.startswith("aten."):  # of other libraries, and steps of our own
+            continue
         _, packet, overload = name.split(".")
         found = getattr(aten, packet, None)
         if found is None or overload not in found.overloads() or packet in _TORCHS_OWN:

@@ -383,9 +383,10 @@ def compute(target, args, kwargs):
         return functional(target, args, kwargs)
     except Unsupported:
         decomposition = _decomposition(target)
-        if decomposition is None or target in _decomposing():
+        call = target, str(map_tensors([args, kwargs], lambda t: (t.dtype, tuple(t.shape))))
+        if decomposition is None or call in _decomposing():
             raise
-    _decomposing().append(target)  # some of torch's forms come back to the operator
+    _decomposing().append(call)  # some of torch's forms come back to the operator
     try:
         found = decomposition(*args, **kwargs)
     finally:
@@ -396,7 +397,7 @@ def compute(target, args, kwargs):
 
 
 def _decomposing():
-    """Operators whose decomposition is running in this thread."""
+    """Operators, with their arguments, whose decomposition is running in this thread."""
     if not hasattr(_here, "stack"):
         _here.stack = []
     return _here.stack

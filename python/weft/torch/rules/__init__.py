@@ -49,6 +49,7 @@ def load():
             reductions,
             sampling,
             reflectors,
+            resizing,
             scatters,
             segments,
             sorting,

@@ -83,8 +83,8 @@ def _hardswish(c, x):
 
 @fused("hardshrink_backward.default", "softshrink_backward.default")
 def _shrink_backward(c, g, x, bound):
-    inside = row("logical_and", row("greater_equal", x, -bound), row("less_equal", x, bound))
-    return where(inside, 0.0, g)
+    outside = row("logical_or", row("less", x, -bound), row("greater", x, bound))
+    return where(outside, g, 0.0)  # 0 where x is NaN, as torch's kernels have it
 
 
 @fused("hardswish_backward.default")
@@ -92,7 +92,7 @@ def _shrink_backward(c, g, x, bound):
 def _hardswish_backward(c, g, x):
     middle = mul(g, add(mul(x, 1 / 3), 0.5))
     low = row("less_equal", x, -3.0)
-    return where(low, 0.0, where(row("less", x, 3.0), middle, g))
+    return where(low, 0.0, where(row("greater_equal", x, 3.0), g, middle))  # NaN stays NaN
 
 
 @fused("hardsigmoid.default")
@@ -110,8 +110,8 @@ def _hardsigmoid_backward(c, g, x):
 
 @fused("hardtanh_backward.default")
 def _hardtanh_backward(c, g, x, low, high):
-    outside = row("logical_or", row("less_equal", x, low), row("greater_equal", x, high))
-    return where(outside, 0.0, g)
+    inside = row("logical_and", row("greater", x, low), row("less", x, high))
+    return where(inside, g, 0.0)  # 0 where x is NaN, as torch's kernels have it
 
 
 @fused("leaky_relu.default")
@@ -138,7 +138,7 @@ def _elu(c, x, alpha=1.0, scale=1.0, input_scale=1.0):
 def _elu_backward(c, g, alpha, scale, input_scale, is_result, x):
     low = mul(g, input_scale)
     low = mul(low, add(x, alpha * scale)) if is_result else mul(mul(low, alpha * scale), row("exp", mul(x, input_scale)))  # fmt: skip
-    return where(row("less_equal", x, 0.0), low, mul(g, scale))
+    return where(row("greater", x, 0.0), mul(g, scale), low)  # NaN stays NaN
 
 
 @fused("softplus.default")

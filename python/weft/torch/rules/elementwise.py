@@ -299,7 +299,8 @@ def _pow(c, x, y):
         return number(1, x) if not tuple(x.shape) else spread(number(1, x), x.shape)
     if not is_lazy(y) and y == 1:
         return row("positive", x)
-    if not is_lazy(y) and y in (0.5, -0.5):  # torch's roots: of -0 and -infinity too
+    # torch's roots, of -0 and -infinity too; in float16 it has powers there.
+    if not is_lazy(y) and y in (0.5, -0.5) and c.dtype != "float16":
         return row("sqrt" if y > 0 else "rsqrt", x)
     return row("pow", x, y)
 

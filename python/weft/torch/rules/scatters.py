@@ -34,6 +34,17 @@ def _part(source, index):
     return source[tuple(slice(0, n) for n in index.shape)]
 
 
+def _and_in_place(name, overload):
+    """A rule that writes into its array: for the operator in place, and for the one that gives a new array, on a copy."""
+
+    def add(rule):
+        array(f"{name}_.{overload}")(rule)
+        array(f"{name}.{overload}")(lambda c, x, *args, **named: rule(c, x.copy(), *args, **named))
+        return rule
+
+    return add
+
+
 @array("scatter_add.default")
 @numbers_too
 def _scatter_add(c, x, dim, index, source):
@@ -44,25 +55,21 @@ def _scatter_add(c, x, dim, index, source):
     return out
 
 
-@array("scatter.value")
+@_and_in_place("scatter", "value")
 @numbers_too
 def _scatter_value(c, x, dim, index, value):
-    if not index.size:
-        return x.copy()
-    places, out = _positions(x, dim, index), x.copy()
-    filled = weft.full(index.shape, value, dtype=c.dtype, device=x.device)
-    _core._scatter(out, places, filled, False)
-    return out
+    if index.size:
+        filled = weft.full(index.shape, value, dtype=c.dtype, device=x.device)
+        _core._scatter(x, _positions(x, dim, index), filled, False)
+    return x
 
 
-@array("scatter.src")
+@_and_in_place("scatter", "src")
 @numbers_too
 def _scatter_source(c, x, dim, index, source):
-    if not index.size:
-        return x.copy()
-    out = x.copy()
-    _core._scatter(out, _positions(x, dim, index), _part(source, index), False)
-    return out
+    if index.size:
+        _core._scatter(x, _positions(x, dim, index), _part(source, index), False)
+    return x
 
 
 def _extreme(x, places, source, largest):
@@ -171,15 +178,9 @@ def _masked(c, x, mask, values):
     return weft.where(mask, as_type(values, c.dtype), x)
 
 
-@array("index_put.default", "_unsafe_index_put.default")
-def _index_put(c, x, indices, values, accumulate=False):
-    indices = list(indices) + [None] * (x.ndim - len(indices))
-    masks = [a for a, i in enumerate(indices) if i is not None and str(i.dtype) in ("bool", "uint8")]  # fmt: skip
+def _put_at(c, x, indices, values, accumulate):
+    """Writes the values into x. `indices`: positions along each axis, None for all of them."""
     used = [a for a, i in enumerate(indices) if i is not None]
-    if masks:
-        if masks != [0] or used != [0] or accumulate:
-            raise Unsupported("the mask decides how many values are written")
-        return _masked(c, x, as_type(indices[0], "bool"), values)
     if not x.size or not values.size or any(not indices[a].size for a in used):
         raise Unsupported("an assignment without elements")
     places = [as_type(indices[a], "int64") for a in used]
@@ -191,10 +192,35 @@ def _index_put(c, x, indices, values, accumulate=False):
     values = as_type(values, c.dtype).broadcast_to((*before, *joined, *behind))
     axes = list(range(lead, lead + len(joined)))
     values = values.permute(axes + [a for a in range(values.ndim) if a not in axes])
-    order = used + rest
-    out = x.permute(order).copy()
-    _core._scatter(out, places, values, bool(accumulate))
-    return out.permute([order.index(a) for a in range(x.ndim)])
+    _core._scatter(x.permute(used + rest), places, values, bool(accumulate))
+    return x
+
+
+def _masks(indices):
+    """Axes that a mask selects from."""
+    return [a for a, i in enumerate(indices) if i is not None and str(i.dtype) in ("bool", "uint8")]
+
+
+@array("index_put.default", "_unsafe_index_put.default")
+def _index_put(c, x, indices, values, accumulate=False):
+    indices = list(indices) + [None] * (x.ndim - len(indices))
+    masks = _masks(indices)
+    if masks:
+        used = [a for a, i in enumerate(indices) if i is not None]
+        if masks != [0] or used != [0] or accumulate:
+            raise Unsupported("the mask decides how many values are written")
+        return _masked(c, x, as_type(indices[0], "bool"), values)
+    return _put_at(c, x.copy(), indices, values, accumulate)
+
+
+@array("index_put_.default")
+def _index_put_in_place(c, x, indices, values, accumulate=False):
+    if accumulate:  # a first call that times both sides would add several times
+        raise Unsupported("numbers added in place")
+    indices = list(indices) + [None] * (x.ndim - len(indices))
+    if _masks(indices):
+        raise Unsupported("the mask decides how many values are written")
+    return _put_at(c, x, indices, values, False)
 
 
 @array("masked_scatter.default")
