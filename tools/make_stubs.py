@@ -20,7 +20,7 @@ from stub_modules import folder_stubs  # noqa: E402
 from stub_programs import program_stubs  # noqa: E402
 from stub_tables import (  # noqa: E402
     DEVICE,
-    ELSEWHERE,
+    SUGGESTIONS,
     ERRORS,
     NDARRAY,
     OPERATORS,
@@ -189,7 +189,7 @@ def main_stub(weft):
     )
     for module in sorted({"fft", "linalg", "random", *weft._LATER}):
         out += f"from . import {module} as {module}\n"
-    for module, names in ELSEWHERE.items():
+    for module, names in SUGGESTIONS.items():
         out += f"from .{module} import " + ", ".join(f"{n} as {n}" for n in names) + "\n"
     out += TYPES + "_dtype = dtype\n\n__version__: str\n__array_api_version__: str\n\n"
     out += "e: float\npi: float\ninf: float\nnan: float\nnewaxis: None\n\n"
@@ -230,7 +230,7 @@ def main_stub(weft):
         "dtype",
         "Error",
     }
-    skip |= {n for n, _ in ERRORS} | {n for names in ELSEWHERE.values() for n in names}
+    skip |= {n for n, _ in ERRORS} | {n for names in SUGGESTIONS.values() for n in names}
     for name in weft.__all__:
         f = getattr(weft, name)
         if name in skip or inspect.ismodule(f):

@@ -591,7 +591,7 @@ ERRORS = [
     ("IOError", "OSError"),
 ]
 # Classes and functions that stubs leave to the module's own source.
-ELSEWHERE = {
+SUGGESTIONS = {
     "build": ["Function", "Module", "TimeResult", "accepts", "build", "load", "target_limits"],
     "ir": ["IRModule", "PrimFunc"],
     "profiler": ["profile"],

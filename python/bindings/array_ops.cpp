@@ -23,10 +23,10 @@
 #include "weft/array/repeat.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
-#include "weft/devices/grid_operators.h"
+#include "weft/devices/operators.h"
 #include "weft/devices/reduce_program.h"
 #include "weft/devices/scaled_matmul.h"
-#include "weft/devices/whole.h"
+#include "weft/devices/warp_specialized.h"
 #include "weft/elements/with_type.h"
 #include "weft/fusion/chunked.h"
 #include "weft/linalg/fft.h"
@@ -542,7 +542,7 @@ void bind_array_ops(nb::module_& m) {
                                         cluster,
                                         cluster_columns,
                                         turned};
-        return device::whole_product(out, a, b, &tile);
+        return device::warp_specialized_product(out, a, b, &tile);
       },
       nb::call_guard<nb::gil_scoped_release>(),
       "out = a @ b of 16-bit arrays on tensor cores by a stated tile, for benches.");

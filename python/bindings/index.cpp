@@ -7,7 +7,7 @@
 #include "array_type.h"
 #include "shown.h"
 #include "weft/array/into.h"
-#include "weft/devices/grid_operators.h"
+#include "weft/devices/operators.h"
 
 namespace weft::py {
 

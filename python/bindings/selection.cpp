@@ -16,7 +16,7 @@
 #include "weft/array/divisors.h"
 #include "weft/array/running.h"
 #include "weft/array/select.h"
-#include "weft/devices/grid_operators.h"
+#include "weft/devices/operators.h"
 
 namespace weft::py {
 

@@ -2,7 +2,7 @@
 // weft.Tensor.
 
 #include "weft/autograd/tensor.h"
-#include "weft/autograd/grid_row_gradients.h"
+#include "weft/autograd/gpu/row_gradients.h"
 #include "weft/devices/machine.h"
 
 #include <set>
@@ -18,13 +18,13 @@
 #include "array_type.h"
 #include "weft/array/on_device.h"
 #include "weft/autograd/convolution.h"
-#include "weft/autograd/grid_pool.h"
-#include "weft/autograd/grid_resample.h"
+#include "weft/autograd/gpu/pool.h"
+#include "weft/autograd/gpu/resample.h"
 #include "weft/autograd/mean_pool.h"
 #include "weft/autograd/nn.h"
 #include "weft/autograd/plain_operator.h"
 #include "weft/autograd/structured.h"
-#include "weft/devices/grid_operators.h"
+#include "weft/devices/operators.h"
 
 namespace weft::py {
 
@@ -166,7 +166,8 @@ nb::object binary(Op op, nb::handle a, nb::handle b) {
     const NDArray& array = (x ? *x : *y).data();
     const std::optional<bool> known = s.kind != Kind::integer
                                           ? std::nullopt
-                                          : (x ? foregone(op, array, s) : foregone(op, s, array));
+                                          : (x ? constant_comparison_result(op, array, s)
+                                               : constant_comparison_result(op, s, array));
     if (known)
       return nb::cast(Tensor(full(array.device(), Elem::boolean, array.shape(), *known), false));
     return nb::cast(x ? apply(op, *x, s) : apply(op, s, *y));

@@ -4,7 +4,7 @@
 import difflib
 
 # NumPy's (or PyTorch's) name: what to write instead. Names of the array API standard 2024.12 are not listed.
-ELSEWHERE = {
+SUGGESTIONS = {
     "FloatTensor": 'weft.tensor(x, dtype="float32")',
     "LongTensor": 'weft.tensor(x, dtype="int64")',
     "Target": 'a text: weft.build(f, target="cuda:arch=sm_90a")',
@@ -56,7 +56,7 @@ TARGETS = {
 
 def elsewhere(name):
     """ "; here it is ..." for a name of NumPy or PyTorch, else nothing."""
-    return f"; here it is {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+    return f"; here it is {SUGGESTIONS[name]}" if name in SUGGESTIONS else ""
 
 
 def no_step(name, known):

@@ -290,7 +290,7 @@ def test_the_table_of_layers_is_whole():
         "ParameterDict",
         "ParameterList",
     }
-    others |= {n for n in nn.__all__ if n.endswith("Loss")}  # beside torch: test_torch_habits.py
+    others |= {n for n in nn.__all__ if n.endswith("Loss")}  # beside torch: test_training_loops.py
     # Beside torch: test_names_torch.py. Lazy layers become the plain ones of this table.
     others |= {n for n in nn.__all__ if n.startswith(("Lazy", "MaxUnpool", "FractionalMaxPool"))}
     others |= {"CrossMapLRN2d", "DataParallel", "NLLLoss2d", "SyncBatchNorm"}

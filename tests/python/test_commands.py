@@ -12,7 +12,7 @@ import weft
 from test_docs import BLOCK, NAMES, NEEDS, REMOTE, ROOT, like, marks
 from weft import te
 
-ELSEWHERE = {  # pages whose blocks another test runs
+SUGGESTIONS = {  # pages whose blocks another test runs
     "docs/guide/adding.md": "tests/python/test_new.py",
     "docs/guide/debugging.md": "tests/python/test_debug.py",
 }
@@ -59,7 +59,7 @@ def consoles(page):
             yield why, code.replace("\\\n", "").splitlines()
 
 
-RUN = [p for p in NAMES if p not in ELSEWHERE and any(not why for why, _ in consoles(p))]
+RUN = [p for p in NAMES if p not in SUGGESTIONS and any(not why for why, _ in consoles(p))]
 
 
 def test_every_console_block_is_run_or_says_why_not():
@@ -69,7 +69,7 @@ def test_every_console_block_is_run_or_says_why_not():
             commands = [line for line in lines if line.startswith("$ ")]
             assert why or commands, f"{page}: no command in {lines}"
     assert len(RUN) >= 5 and set(SERVED) <= set(RUN)
-    for page, test in ELSEWHERE.items():
+    for page, test in SUGGESTIONS.items():
         assert any(not why for why, _ in consoles(page)) and (ROOT / test).exists()
 
 

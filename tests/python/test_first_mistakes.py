@@ -35,7 +35,11 @@ def test_a_name_that_is_spelled_otherwise(owner, name, says):
 def test_every_suggestion_is_of_a_name_that_weft_lacks():
     from weft import _names
 
-    for owner, table in ((weft, _names.ELSEWHERE), (te, _names.TE), (weft.Schedule, _names.STEPS)):
+    for owner, table in (
+        (weft, _names.SUGGESTIONS),
+        (te, _names.TE),
+        (weft.Schedule, _names.STEPS),
+    ):
         assert [name for name in table if hasattr(owner, name)] == []
 
 

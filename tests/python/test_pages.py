@@ -14,7 +14,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 # Made by the reader of the page, or by the build.
-ELSEWHERE = {"bench/qpu/qpu_bench", "docs/targets/toy.md"}
+SUGGESTIONS = {"bench/qpu/qpu_bench", "docs/targets/toy.md"}
 
 
 def _prose(page):
@@ -41,7 +41,7 @@ def test_what_it_names_is_there(page):
             wrong.append(f"{target}#{anchor}")
     folders = "src|tools|tests|bench|examples|python|compat|docs|cmake"
     for name in re.findall(rf"`((?:{folders})/[\w./-]*\w)`", text):
-        if name not in ELSEWHERE and not (ROOT / name).exists():
+        if name not in SUGGESTIONS and not (ROOT / name).exists():
             wrong.append(name)
     assert not wrong
 

@@ -350,7 +350,7 @@ def test_pooling(config):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs_on_random_configurations(seed, capsys):
-    """Random shapes and epilogues; the fast engine, the oracle and NumPy agree, and cycles need no data."""
+    """Random shapes and epilogues; the fast engine, the reference interpreter and NumPy agree, and cycles need no data."""
     rng = np.random.default_rng([SEED, 77, seed])
     config = CONFIGS[seed % 3]
     pick = lambda *options: options[rng.integers(len(options))]

@@ -15,14 +15,14 @@
 #include <random>
 
 #include "paper_card.h"
-#include "weft/autograd/grid_convolution.h"
+#include "weft/autograd/gpu/convolution.h"
 #include "weft/autograd/tensor.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/kept_choices.h"
 #include "weft/devices/pieces.h"
 #include "weft/devices/place_convolution.h"
 #include "weft/devices/transpose.h"
-#include "weft/devices/whole.h"
+#include "weft/devices/warp_specialized.h"
 #include "weft/linalg/linalg.h"
 #include "weft/linalg/linalg_device.h"
 #include "weft/rules/product_choice.h"
@@ -497,9 +497,9 @@ TEST(ArrayGrid, products_of_16_bits_go_to_tensor_cores) {
   matmul(left.transpose(3, 4), right.broadcast_to(Dims{2, 5, 7, 64, 64}));
   EXPECT_NE(plain->last_source.find("cp.async.bulk.tensor"), std::string::npos);
   // Another type, another card, two types: by threads.
-  EXPECT_FALSE(device::has_whole_product(device, Elem::float32));
+  EXPECT_FALSE(device::has_warp_specialized_product(device, Elem::float32));
   Ref<Device> older = make_ref<PaperCard>("cuda:arch=sm_80");
-  EXPECT_FALSE(device::has_whole_product(older, Elem::float16));
+  EXPECT_FALSE(device::has_warp_specialized_product(older, Elem::float16));
   const NDArray h = NDArray::empty(device, Elem::float16, Dims{512, 512}),
                 f = NDArray::empty(device, Elem::bfloat16, Dims{512, 512});
   EXPECT_FALSE(device::prefers_product(h, h, f));
@@ -541,21 +541,22 @@ TEST(ArrayGrid, convolutions_of_16_bits_read_windows_in_place) {
   device::Images images;
   images.step[0] = 2, images.before[0] = 1, images.before[1] = 2;
   const int before = paper->launched;
-  device::whole_conv(y, x, w, images);
+  device::warp_specialized_conv(y, x, w, images);
   EXPECT_EQ(paper->launched - before, 4);  // images and weights in order, the product, the result
-  device::whole_conv_gradients(&x, &w, y, x, w, images);
+  device::warp_specialized_conv_gradients(&x, &w, y, x, w, images);
   // Few places and a long sum: in parts, which a second kernel adds up.
   NDArray small = NDArray::empty(device, Elem::bfloat16, Dims{2, 512, 7, 7});
   device::Images around;
   around.before[0] = around.before[1] = 1;
   const int earlier = paper->launched;
-  device::whole_conv(NDArray::empty(device, Elem::bfloat16, Dims{2, 512, 7, 7}), small,
-                     NDArray::empty(device, Elem::bfloat16, Dims{512, 512, 3, 3}), around);
+  device::warp_specialized_conv(NDArray::empty(device, Elem::bfloat16, Dims{2, 512, 7, 7}), small,
+                                NDArray::empty(device, Elem::bfloat16, Dims{512, 512, 3, 3}),
+                                around);
   EXPECT_EQ(paper->launched - earlier, 5);
   // Few results: tiles as the kernel has them.
-  device::whole_conv(NDArray::empty(device, Elem::bfloat16, Dims{32, 64, 56, 56}),
-                     NDArray::empty(device, Elem::bfloat16, Dims{32, 64, 56, 56}),
-                     NDArray::empty(device, Elem::bfloat16, Dims{64, 64, 3, 3}), around);
+  device::warp_specialized_conv(NDArray::empty(device, Elem::bfloat16, Dims{32, 64, 56, 56}),
+                                NDArray::empty(device, Elem::bfloat16, Dims{32, 64, 56, 56}),
+                                NDArray::empty(device, Elem::bfloat16, Dims{64, 64, 3, 3}), around);
 }
 
 /// The products of a layer's gradients have its extents in other places.
@@ -582,7 +583,7 @@ TEST(ArrayGrid, patches_of_convolutions_lie_together) {
   device::Images images;
   images.step[0] = images.step[1] = 2, images.before[0] = images.before[1] = 1;
   const NDArray x = bits({32, 64, 64, 64}), g = bits({32, 72, 32, 32});
-  device::whole_conv_gradients(&x, nullptr, g, x, bits({72, 64, 3, 3}), images);
+  device::warp_specialized_conv_gradients(&x, nullptr, g, x, bits({72, 64, 3, 3}), images);
   // Of 32 x 32 places of each remainder: four patches of 8 x 8 along both axes.
   // They follow the extents of the results as a matrix; what a program does not read has no
   // argument.
@@ -605,13 +606,17 @@ TEST(ArrayGrid, convolutions_of_one_place_are_products) {
   device::Images steps;
   steps.step[0] = steps.step[1] = 2;
   NDArray x = bits({4, 64, 28, 32}), w = bits({96, 64, 1, 1}), g = bits({4, 96, 14, 16});
-  EXPECT_EQ(launches([&] { device::whole_conv(g, x, w, steps); }), 2);
-  EXPECT_EQ(launches([&] { device::whole_conv_gradients(&x, nullptr, g, x, w, steps); }), 2);
+  EXPECT_EQ(launches([&] { device::warp_specialized_conv(g, x, w, steps); }), 2);
+  EXPECT_EQ(launches([&] { device::warp_specialized_conv_gradients(&x, nullptr, g, x, w, steps); }),
+            2);
   // Named places, a sum for each image, and all of them added up.
-  EXPECT_EQ(launches([&] { device::whole_conv_gradients(nullptr, &w, g, x, w, steps); }), 3);
+  EXPECT_EQ(launches([&] { device::warp_specialized_conv_gradients(nullptr, &w, g, x, w, steps); }),
+            3);
   NDArray small = bits({4, 640, 7, 7}), wide = bits({512, 640, 1, 1}), y = bits({4, 512, 7, 7});
-  EXPECT_EQ(launches([&] { device::whole_conv(y, small, wide, {}); }), 3);
-  EXPECT_EQ(launches([&] { device::whole_conv_gradients(&small, &wide, y, small, wide, {}); }), 5);
+  EXPECT_EQ(launches([&] { device::warp_specialized_conv(y, small, wide, {}); }), 3);
+  EXPECT_EQ(
+      launches([&] { device::warp_specialized_conv_gradients(&small, &wide, y, small, wide, {}); }),
+      5);
 }
 
 /// Windows with steps, of enough work: pieces of images and weights once, then tiles.

@@ -7,7 +7,7 @@
 #include <bit>
 #include <random>
 
-#include "weft/autograd/grid_convolution.h"
+#include "weft/autograd/gpu/convolution.h"
 #include "weft/ir/interpret.h"
 #include "weft/target/backend.h"
 
@@ -225,9 +225,9 @@ void check(const Case& p, Elem elem = Elem::bfloat16) {
   const NDArray Y = NDArray::empty(device, elem, y.shape),
                 DX = NDArray::empty(device, elem, x.shape),
                 DW = NDArray::empty(device, elem, w.shape);
-  device::whole_conv(Y, X, W, images);
+  device::warp_specialized_conv(Y, X, W, images);
   EXPECT_EQ(differences(Y, y), 0) << "results";
-  device::whole_conv_gradients(&DX, &DW, G, X, W, images);
+  device::warp_specialized_conv_gradients(&DX, &DW, G, X, W, images);
   EXPECT_EQ(differences(DX, dx), 0) << "towards images";
   EXPECT_EQ(differences(DW, dw), 0) << "towards weights";
 }

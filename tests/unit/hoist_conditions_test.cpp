@@ -5,8 +5,8 @@
 
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
+#include "weft/pass/common_subexpression_elimination.h"
 #include "weft/pass/hoist_conditions.h"
-#include "weft/pass/merge_expressions.h"
 
 namespace weft::pass {
 namespace {
@@ -55,13 +55,13 @@ TEST_F(HoistConditions, and_quotients_that_no_iteration_changes_are_divided_once
   const Expr least = max(n, make_int(1));
   const Expr row = floordiv(Expr(i), least);
   const Stmt body = loop(i, loop(j, store(a, make_float(1.0, dtypes::float32), {row + Expr(j)})));
-  const std::string text = print(merge_expressions(around(body)));
+  const std::string text = print(common_subexpression_elimination(around(body)));
   EXPECT_LT(text.find("//"), text.find("for j")) << text;
   // What may be zero is divided where it is used.
   const Stmt risky = loop(
       i, loop(j, store(a, make_float(1.0, dtypes::float32), {floordiv(Expr(i), n) + Expr(j)})));
   const PrimFunc unchanged = around(risky);
-  EXPECT_EQ(merge_expressions(unchanged), unchanged);
+  EXPECT_EQ(common_subexpression_elimination(unchanged), unchanged);
 }
 
 }  // namespace

@@ -358,7 +358,7 @@ TEST(MergeExpressions, computes_equal_indices_once_and_keeps_the_meaning) {
   TargetInfo host = generic_target_info();
   host.axes.clear();
   LoweringOptions off;
-  off.merge_expressions = false;
+  off.common_subexpression_elimination = false;
   auto loads = [](const PrimFunc& f) {
     int n = 0;
     for_each_expr(f->body, [&](const Expr& e) { n += e->kind == ExprKind::load; });

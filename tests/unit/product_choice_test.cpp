@@ -165,7 +165,7 @@ TEST(ProductChoice, long_sums_of_few_blocks_are_cut) {
   }
   // One processor needs no more than keep it busy.
   const TileChoice single = choose(machine(1), narrow);
-  EXPECT_EQ(single.parts, rated_tiles(4)[single.tile].resident);
+  EXPECT_EQ(single.parts, rated_tiles(4)[single.tile].blocks_per_sm);
 }
 
 TEST(ProductChoice, stages_fit_in_shared_memory) {
@@ -237,8 +237,9 @@ TEST(ProductChoice, clocks_of_a_processor) {
   const std::int64_t of_each = ceil_div(128 / t.rows * (128 / t.columns) * cut.parts, 132);
   const double one = static_cast<double>(t.rows * t.columns * t.depth) / (128 * t.rate[0]);
   const double steps = static_cast<double>(ceil_div(ceil_div(narrow.k, cut.parts), t.depth));
-  const std::int64_t rest = of_each % t.resident;
-  const double busy = 0.70 + 0.33 * static_cast<double>(rest) / static_cast<double>(t.resident);
+  const std::int64_t rest = of_each % t.blocks_per_sm;
+  const double busy =
+      0.70 + 0.33 * static_cast<double>(rest) / static_cast<double>(t.blocks_per_sm);
   const double sums = static_cast<double>((cut.parts + 1) * 128 * 128 * 4);
   EXPECT_NEAR(
       cut.clocks,

@@ -31,7 +31,7 @@ COMPONENTS = {
     "qpu_isa": (["src/weft/targets/qpu/assembly.cpp", "src/weft/targets/qpu/isa.cpp", "src/weft/targets/qpu/rules.cpp"], ["qpu_isa_test"], []),
     "qpu": (["src/weft/targets/qpu/*.cpp", "src/weft/targets/qpu/tensor/*.cpp", "python/weft/qpu*.py"],
             ["qpu_isa_test", "qpu_emulator_test", "qpu_threads_test", "qpu_language_test", "qpu_kernels_test", "qpu_debug_test", "qpu_driver_test",
-             "qpu_bad_input_test", "qpu_backend_test", "qpu_tensor_test", "qpu_ahead_test"], ["qpu", "qpu_rows", "qpu_tails", "qpu_modules"]),
+             "qpu_bad_input_test", "qpu_backend_test", "qpu_tensor_test", "qpu_decoupled_timing_test"], ["qpu", "qpu_rows", "qpu_tails", "qpu_modules"]),
     "vta_isa": (["src/weft/targets/vta/config.cpp", "src/weft/targets/vta/isa.cpp"], ["vta_isa_test"], []),
     "vta": (["src/weft/targets/vta/**/*.cpp", "python/weft/vta*.py", "python/weft/_*quantize*.py"], ["vta_isa_test", "vta_sim_test", "vta_workload_test", "vta_lower_test", "vta_board_test"],
             ["vta", "vta_refusals", "vta_schedules", "vta_c", "vta_quantize", "vta_default_schedule", "vta_convolutions"]),

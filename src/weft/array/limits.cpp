@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "weft/array/known.h"
+#include "weft/array/constant_operand.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {

@@ -9,8 +9,8 @@
 
 #include "weft/array/collapse.h"
 #include "weft/array/complex_order.h"
+#include "weft/array/constant_operand.h"
 #include "weft/array/feed.h"
-#include "weft/array/known.h"
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/strided_copy.h"
@@ -374,7 +374,8 @@ void select_into(const NDArray& out, const NDArray& condition, const Arg& a, con
 
 }  // namespace
 
-void run_known(const KnownRow& row, Elem kernel, const NDArray& out, const NDArray& x) {
+void run_constant_operand(const ConstantOperandKernel& row, Elem kernel, const NDArray& out,
+                          const NDArray& x) {
   if (out.size() == 0) return;
   if (x.elem() == kernel && out.elem() == kernel && out.size() <= kParallelGrain &&
       x.shape() == out.shape() && x.is_contiguous() && out.is_contiguous()) {
@@ -486,7 +487,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
   Types types = resolve_types(row, args, 2);
   if (op == Op::pow) refuse_negative_exponent(x.array, types.compute, y);
   if (!(x.array && y.array) && types.result == Elem::boolean) {
-    if (const std::optional<bool> known = foregone(op, x, y))
+    if (const std::optional<bool> known = constant_comparison_result(op, x, y))
       return full(array->device(), Elem::boolean, array->shape(), *known);
   }
   if (op == Op::pow && x.array && !y.array && x.array->elem() == types.compute) {
@@ -524,8 +525,9 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     return out;
   }
   if (x.array && kernel == types.compute) {
-    if (const KnownRow row_of = known_row(op, kernel, y.scalar); row_of.fn) {
-      run_known(row_of, kernel, out, *x.array);
+    if (const ConstantOperandKernel row_of = constant_operand_kernel(op, kernel, y.scalar);
+        row_of.fn) {
+      run_constant_operand(row_of, kernel, out, *x.array);
       return out;
     }
   }
@@ -599,8 +601,9 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
     return assign(out, apply(op, args[0], args[1]));  // by products where it may be
   const Elem kernel = kernel_of(op, types.compute, !args[0].array || !args[1].array);
   if (args[0].array && !args[1].array && kernel == types.compute) {
-    if (const KnownRow known = known_row(op, kernel, args[1].scalar); known.fn)
-      return run_known(known, kernel, out, *args[0].array);
+    if (const ConstantOperandKernel known = constant_operand_kernel(op, kernel, args[1].scalar);
+        known.fn)
+      return run_constant_operand(known, kernel, out, *args[0].array);
   }
   run_binary(op, types.compute, row.rule, out, args[0], args[1]);
 }

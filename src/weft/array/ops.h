@@ -64,7 +64,7 @@ struct Arg {
 
 /// What comparing an array of integers with an integer that its type cannot hold gives everywhere;
 /// nothing where the type holds it and for other operations.
-std::optional<bool> foregone(Op op, const Arg& x, const Arg& y);
+std::optional<bool> constant_comparison_result(Op op, const Arg& x, const Arg& y);
 
 /// The real or imaginary part of complex numbers is a view of them.
 NDArray apply(Op op, const Arg& x);

@@ -35,7 +35,7 @@ int side(const Scalar& value, Elem elem) {
 
 }  // namespace
 
-std::optional<bool> foregone(Op op, const Arg& x, const Arg& y) {
+std::optional<bool> constant_comparison_result(Op op, const Arg& x, const Arg& y) {
   const Arg& array = x.array ? x : y;
   const Scalar& number = x.array ? y.scalar : x.scalar;
   const Elem elem = array.array->elem();

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "weft/array/random.h"
-#include "weft/autograd/grid_attention.h"
+#include "weft/autograd/gpu/attention.h"
 #include "weft/base/text.h"
 
 namespace weft {

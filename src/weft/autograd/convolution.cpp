@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "weft/autograd/grid_convolution.h"
+#include "weft/autograd/gpu/convolution.h"
 #include "weft/autograd/host_convolution.h"
 #include "weft/devices/dispatch.h"
-#include "weft/devices/whole.h"
+#include "weft/devices/warp_specialized.h"
 
 namespace weft {
 

@@ -2,7 +2,7 @@
 #pragma once
 // The largest element of windows on the host.
 
-#include "weft/autograd/grid_pool.h"
+#include "weft/autograd/gpu/pool.h"
 
 namespace weft {
 

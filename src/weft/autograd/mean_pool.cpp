@@ -6,8 +6,8 @@
 
 #include "weft/array/nest.h"
 #include "weft/base/integers.h"
-#include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/devices/operators.h"
 #include "weft/devices/reciprocal.h"
 #include "weft/operators/pool.h"
 #include "weft/runtime/pool.h"

@@ -2,7 +2,7 @@
 #pragma once
 // Means of windows over up to three axes, on the host and on devices with a grid.
 
-#include "weft/autograd/grid_pool.h"
+#include "weft/autograd/gpu/pool.h"
 #include "weft/operators/mean_pool.h"
 
 namespace weft {

@@ -7,7 +7,7 @@
 #include "weft/array/random.h"
 #include "weft/autograd/structured.h"
 #include "weft/devices/grid.h"
-#include "weft/devices/grid_operators.h"
+#include "weft/devices/operators.h"
 #include "weft/devices/pending_checks.h"
 #include "weft/devices/reduce_program.h"
 #include "weft/elements/row_ir.h"

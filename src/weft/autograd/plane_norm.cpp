@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/autograd/plane_norm.h"
 
-#include "weft/autograd/grid_batch_norm.h"
+#include "weft/autograd/gpu/batch_norm.h"
 #include "weft/autograd/host_plane_norm.h"
 
 namespace weft {

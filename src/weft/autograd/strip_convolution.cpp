@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "weft/autograd/grid_convolution.h"
+#include "weft/autograd/gpu/convolution.h"
 #include "weft/base/integers.h"
 #include "weft/devices/grid.h"
 #include "weft/operators/convolution.h"

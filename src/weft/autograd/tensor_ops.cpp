@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "weft/array/known.h"
+#include "weft/array/constant_operand.h"
 #include "weft/array/pad.h"
 #include "weft/array/row_gradients.h"
-#include "weft/autograd/grid_row_gradients.h"
+#include "weft/autograd/gpu/row_gradients.h"
 #include "weft/autograd/tensor.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"

@@ -8,15 +8,15 @@
 
 namespace weft::device {
 
-WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> extents,
-                      std::initializer_list<std::int64_t> strides, const Outermost& outermost) {
-  WholeTensor out = tensor_of(x, extents, strides);
+BulkTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> extents,
+                     std::initializer_list<std::int64_t> strides, const Outermost& outermost) {
+  BulkTensor out = tensor_of(x, extents, strides);
   if (outermost.step)
     out.axes = 5, out.extents[4] = outermost.count, out.strides[3] = outermost.step;
   return out;
 }
 
-WholeTensor Last::tensor() const {
+BulkTensor Last::tensor() const {
   const Dims& s = data.strides();
   return tensor_of(data, {channels, width(), height(), images()}, {s[2], s[1], s[0] * groups},
                    plane        ? Outermost{kPiecePlanes, plane}

@@ -2,7 +2,7 @@
 #pragma once
 // Images in the order that tiles of convolutions read them: channels of a pixel side by side.
 
-#include "weft/devices/whole_call.h"
+#include "weft/devices/warp_specialized_call.h"
 
 namespace weft::device {
 
@@ -12,8 +12,8 @@ struct Outermost {
   std::int64_t count = 1, step = 0;
 };
 /// Four axes and the outermost one.
-WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> extents,
-                      std::initializer_list<std::int64_t> strides, const Outermost& outermost);
+BulkTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> extents,
+                     std::initializer_list<std::int64_t> strides, const Outermost& outermost);
 
 /// Images [n, y, x, channel] with pixels at multiples of 16 bytes; `channels` of them count. Of
 /// pieces: the first plane. Of groups the images are [n, group].
@@ -24,7 +24,7 @@ struct Last {
   std::int64_t images() const { return data.shape()[0] / groups; }
   std::int64_t height() const { return data.shape()[1]; }
   std::int64_t width() const { return data.shape()[2]; }
-  WholeTensor tensor() const;
+  BulkTensor tensor() const;
   /// [places, channels]; not defined where places do not lie at equal steps.
   NDArray matrix() const;
 };

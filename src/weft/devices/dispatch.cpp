@@ -12,13 +12,13 @@
 #include "weft/base/integers.h"
 #include "weft/devices/complex.h"
 #include "weft/devices/grid.h"
-#include "weft/devices/grid_operators.h"
 #include "weft/devices/machine.h"
 #include "weft/devices/machine_integers.h"
+#include "weft/devices/operators.h"
 #include "weft/devices/pieces.h"
 #include "weft/devices/reduce_program.h"
 #include "weft/devices/transpose.h"
-#include "weft/devices/whole.h"
+#include "weft/devices/warp_specialized.h"
 #include "weft/elements/row_ir.h"
 #include "weft/operators/integer_loop.h"
 #include "weft/runtime/backlog.h"
@@ -416,7 +416,7 @@ NDArray device_linear(const NDArray& a, const NDArray& b, const NDArray& bias) {
   ProductScales added;
   added.bias = numbers;
   if ((device::prefers_product(out, a, b) || device::prefers_pieces(out, a, b)) &&
-      device::whole_product(out, a, b, nullptr, &added))
+      device::warp_specialized_product(out, a, b, nullptr, &added))
     return out;
   if (narrow) return {};
   device::grid_contract(out, a, b, contraction_of(out, a, b), &numbers);
@@ -428,7 +428,7 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   if (device::grid_of(out.device()).present()) {
     const int r = out.ndim();
     if ((device::prefers_product(out, a, b) || device::prefers_pieces(out, a, b)) &&
-        device::whole_product(out, a, b))
+        device::warp_specialized_product(out, a, b))
       return;
     if (std::min(out.shape()[r - 2], out.shape()[r - 1]) <= kFewColumns &&
         out.elem() != Elem::boolean)

@@ -12,8 +12,8 @@
 #include "weft/devices/pieces.h"
 #include "weft/devices/reduce_program.h"
 #include "weft/devices/tuned_decisions.h"
-#include "weft/devices/whole.h"
-#include "weft/devices/whole_call.h"
+#include "weft/devices/warp_specialized.h"
+#include "weft/devices/warp_specialized_call.h"
 #include "weft/rules/product_choice.h"
 
 namespace weft::device {
@@ -207,14 +207,14 @@ bool reads_in_bulk(const NDArray& x) {
   return rows_fit(x, r - 1, r - 2) || rows_fit(x, r - 2, r - 1);
 }
 
-bool has_whole_product(const Ref<Device>& device, Elem elem) {
+bool has_warp_specialized_product(const Ref<Device>& device, Elem elem) {
   return (elem == Elem::float16 || elem == Elem::bfloat16) && grid_of(device).whole_products();
 }
 
 bool has_scaled_product(const Ref<Device>& device) { return grid_of(device).whole_products(); }
 
 bool prefers_product(const NDArray& out, const NDArray& a, const NDArray& b) {
-  if (a.elem() != b.elem() || !has_whole_product(out.device(), a.elem())) return false;
+  if (a.elem() != b.elem() || !has_warp_specialized_product(out.device(), a.elem())) return false;
   const Grid& grid = grid_of(out.device());
   const int r = out.ndim();
   const std::int64_t m = out.shape()[r - 2], n = out.shape()[r - 1], k = a.shape()[r - 1];
@@ -393,11 +393,11 @@ bool multiply_pieces(const NDArray& out, const NDArray& a, const NDArray& b,
 
 }  // namespace
 
-bool whole_product(const NDArray& out, const NDArray& a, const NDArray& b,
-                   const rules::GemmDecisions* measured, const ProductScales* scaled) {
+bool warp_specialized_product(const NDArray& out, const NDArray& a, const NDArray& b,
+                              const rules::GemmDecisions* measured, const ProductScales* scaled) {
   const bool bytes = is_float8(a.elem()), pieces = a.elem() == Elem::float32;
   if (!(bytes || pieces ? has_scaled_product(out.device())
-                        : has_whole_product(out.device(), a.elem())))
+                        : has_warp_specialized_product(out.device(), a.elem())))
     return false;
   const int r = out.ndim();
   auto with = [&](const NDArray& x, const NDArray& y) {

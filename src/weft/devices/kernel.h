@@ -26,7 +26,7 @@ class Grid : public rules::Facts {
   std::int64_t threads() const { return threads_; }
   /// For copies that run beside the arithmetic; "": none.
   std::string queue() const { return copies_ahead() ? table().copy_queue()->name : ""; }
-  /// Copies in bulk, and groups multiply tiles (devices/whole.h).
+  /// Copies in bulk, and groups multiply tiles (devices/warp_specialized.h).
   bool whole_products() const {
     return warp_products() && table().limit(limits::kTensorMaps, 0) > 0;
   }

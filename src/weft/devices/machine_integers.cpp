@@ -148,7 +148,7 @@ bool narrow_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
     in.push_back(args[k].array ? Arg(held[k]) : args[k]);
   }
   if (integers && in.size() == 2) {
-    if (const std::optional<bool> known = foregone(op, in[0], in[1])) {
+    if (const std::optional<bool> known = constant_comparison_result(op, in[0], in[1])) {
       assign(out, full(out.device(), Elem::boolean, Dims{}, Scalar(*known)));
       return true;
     }

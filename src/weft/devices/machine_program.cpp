@@ -554,7 +554,7 @@ void device_run(const NDArray& out, const Dims& kept, const Dims& strides,
   std::vector<Writer::Operand> in;
   for (std::size_t k = 0; k < program.inputs.size(); ++k) {
     const DeviceProgram::Input& input = program.inputs[k];
-    in.push_back(w.operand(cat("a", k), input.array, input.strides, input.whole));
+    in.push_back(w.operand(cat("a", k), input.array, input.strides, input.random_access));
   }
   DeviceScope scope;
   for (std::size_t k = 0; k < program.numbers.size(); ++k)

@@ -32,8 +32,8 @@ class DeviceScope {
 struct DeviceProgram {
   struct Input {
     NDArray array;
-    Dims strides;        // along the kept axes, then the reduced ones
-    bool whole = false;  // elements at computed places are read too
+    Dims strides;                // along the kept axes, then the reduced ones
+    bool random_access = false;  // elements at computed places are read too
   };
   struct Number {
     Scalar value;

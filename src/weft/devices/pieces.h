@@ -5,7 +5,7 @@
 // 2^-25 of it. Tile instructions cut off what a sum does not hold, so that sums of 64 terms are
 // added by threads, rounded to nearest.
 
-#include "weft/devices/whole.h"
+#include "weft/devices/warp_specialized.h"
 
 namespace weft::device {
 

@@ -34,7 +34,7 @@ bool of_pixels(const NDArray& out, const Last& x, const NDArray& factor) {
   const Dims& n = out.shape();
   const Last sums = empty_last(out, n[0], n[2], n[3], n[1]);
   const NDArray rows = x.matrix();
-  if (!rows.defined() || !whole_product(sums.matrix(), rows, factor)) return false;
+  if (!rows.defined() || !warp_specialized_product(sums.matrix(), rows, factor)) return false;
   from_channels_last(out, sums);
   return true;
 }
@@ -49,7 +49,7 @@ bool of_one_place(const NDArray& weight, const Images& images) {
 bool place_convolution(const NDArray& out, const NDArray& x, const NDArray& weight) {
   NDArray from, to;
   if (in_planes(out) && as_planes(x, from) && as_planes(out, to) &&
-      whole_product(to, as_matrices(weight, out.shape()[0]), from))
+      warp_specialized_product(to, as_matrices(weight, out.shape()[0]), from))
     return true;
   return of_pixels(out, channels_last(x), as_matrix(weight).transpose(0, 1));
 }
@@ -58,7 +58,7 @@ bool place_input_gradient(const NDArray& out, const NDArray& g, Upper& last,
                           const NDArray& weight) {
   NDArray from, to;
   if (in_planes(g) && as_planes(g, from) && as_planes(out, to) &&
-      whole_product(to, as_matrices(weight, g.shape()[0]).transpose(1, 2), from))
+      warp_specialized_product(to, as_matrices(weight, g.shape()[0]).transpose(1, 2), from))
     return true;
   return of_pixels(out, last.last(), as_matrix(weight));
 }
@@ -70,14 +70,14 @@ bool place_weight_gradient(const NDArray& out, const NDArray& g, Upper& last, co
   if (in_planes(g) && w[0] * w[1] * 4 < (w[0] + w[1]) * n[2] * n[3] && as_planes(g, by) &&
       as_planes(x, from)) {
     const NDArray sums = NDArray::empty(out.device(), Elem::float32, Dims{n[0], w[0], w[1]});
-    if (whole_product(sums, by, from.transpose(1, 2))) {
+    if (warp_specialized_product(sums, by, from.transpose(1, 2))) {
       add_parts(out, sums);
       return true;
     }
   }
   const NDArray rows = last.last().matrix(), columns = channels_last(x).matrix();
   return rows.defined() && columns.defined() &&
-         whole_product(as_matrix(out), rows.transpose(0, 1), columns);
+         warp_specialized_product(as_matrix(out), rows.transpose(0, 1), columns);
 }
 
 NDArray named_places(const NDArray& x, const std::int64_t (&step)[2], std::int64_t h,

@@ -9,8 +9,8 @@ namespace weft::device {
 
 bool of_one_place(const NDArray& weight, const Images& images);
 
-/// whole_conv and its gradients (whole.h) of such windows without steps, of 16-bit floats; false
-/// where the device has no kernel for it.
+/// warp_specialized_conv and its gradients (warp_specialized.h) of such windows without steps, of
+/// 16-bit floats; false where the device has no kernel for it.
 bool place_convolution(const NDArray& out, const NDArray& x, const NDArray& weight);
 bool place_input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& weight);
 bool place_weight_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDArray& x);

@@ -39,7 +39,8 @@ ir::PrimFunc product_kernel(const ContractSpec& s) {
   if (s.rank_k > 1) blocks.places = sch.get_block("places");
   rules::schedule_product_tile(sch, blocks, tile);
   const auto f = ir::edit(sch.func());
-  if (s.wide_store) f->attrs = ir::with_annotation(f->attrs, kBlocksPerProcessor, s.tile.resident);
+  if (s.wide_store)
+    f->attrs = ir::with_annotation(f->attrs, kBlocksPerProcessor, s.tile.blocks_per_sm);
   return f;
 }
 

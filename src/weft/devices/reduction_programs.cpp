@@ -10,7 +10,7 @@
 #include "weft/array/nest.h"
 #include "weft/base/integers.h"
 #include "weft/devices/grid.h"
-#include "weft/devices/grid_operators.h"
+#include "weft/devices/operators.h"
 #include "weft/devices/reduce_program.h"
 #include "weft/elements/row_ir.h"
 #include "weft/ir/build.h"

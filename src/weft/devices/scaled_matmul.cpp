@@ -3,7 +3,7 @@
 
 #include "weft/array/ops.h"
 #include "weft/base/text.h"
-#include "weft/devices/whole.h"
+#include "weft/devices/warp_specialized.h"
 
 namespace weft {
 
@@ -57,7 +57,7 @@ NDArray scaled_matmul(const NDArray& a, const NDArray& b, const ProductScales& s
                      device::has_scaled_product(a.device());
   if (tiles && elem_bytes(elem) <= 4) {
     NDArray out = NDArray::empty(a.device(), elem, shape);
-    if (device::whole_product(out, a, b, nullptr, &scales)) return out;
+    if (device::warp_specialized_product(out, a, b, nullptr, &scales)) return out;
   }
   const NDArray sums = matmul(a.astype(Elem::float32), b.astype(Elem::float32));
   return apply_scales(sums, scales).astype(elem);

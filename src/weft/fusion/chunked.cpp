@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "weft/array/collapse.h"
+#include "weft/array/constant_operand.h"
 #include "weft/array/feed.h"
-#include "weft/array/known.h"
 #include "weft/array/limits.h"
 #include "weft/array/on_device.h"
 #include "weft/devices/grid.h"
@@ -143,11 +143,12 @@ struct ChunkedMap::Impl {
   std::optional<Value> between(const Lazy& x, Elem kernel) {
     if (x->op != Op::minimum || kernel != x->compute) return {};
     const Lazy &inner = x->in[0], &high = x->in[1];
-    if (high->kind != LazyKind::number || inner->kind != LazyKind::row ||
+    if (high->kind != LazyKind::number || inner->kind != LazyKind::elementwise ||
         inner->op != Op::maximum || inner->compute != kernel || uses[inner.node()] > 1 ||
         inner->in[1]->kind != LazyKind::number || inner->in[0]->kind == LazyKind::number)
       return {};
-    const KnownRow limits = known_limits(kernel, inner->in[1]->number, high->number);
+    const ConstantOperandKernel limits =
+        constant_limits_kernel(kernel, inner->in[1]->number, high->number);
     if (!limits.fn) return {};
     ChunkStep s;
     s.count = 2;
@@ -178,7 +179,9 @@ struct ChunkedMap::Impl {
       const bool number = op.arity == 2 && in->kind == LazyKind::number &&
                           x->in[static_cast<std::size_t>(1 - k)]->kind != LazyKind::number;
       if (number && k == 1 && kernel == x->compute) {
-        if (const KnownRow known_one = known_row(x->op, kernel, in->number); known_one.fn) {
+        if (const ConstantOperandKernel known_one =
+                constant_operand_kernel(x->op, kernel, in->number);
+            known_one.fn) {
           s.row = known_one.fn;
           s.single = 1;
           std::memcpy(s.one, known_one.constants, sizeof(s.one));
@@ -205,8 +208,8 @@ struct ChunkedMap::Impl {
       case LazyKind::input: v = {Value::Kind::input, x->index, kernel_elem(x.elem())}; break;
       case LazyKind::number: v = operand(x, kernel_elem(x.elem())); break;
       case LazyKind::cast: v = as(value(x->in[0]), kernel_elem(x.elem())); break;
-      case LazyKind::spread: v = operand(x->in[0], kernel_elem(x.elem())); break;
-      case LazyKind::row: v = row(x); break;
+      case LazyKind::broadcast: v = operand(x->in[0], kernel_elem(x.elem())); break;
+      case LazyKind::elementwise: v = row(x); break;
       case LazyKind::where: {
         const Elem kernel = kernel_elem(x.elem());
         ChunkStep s;
@@ -604,9 +607,10 @@ NDArray clipped(const NDArray& x, const std::optional<Scalar>& low,
     return clipped(x.permute(order), low, high).permute(inverse_order(order));
   if (!x.on_host()) return clipped_on_grid(x, low, high);
   if (low && high) {
-    if (const KnownRow limits = known_limits(x.elem(), *low, *high); limits.fn) {
+    if (const ConstantOperandKernel limits = constant_limits_kernel(x.elem(), *low, *high);
+        limits.fn) {
       const NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
-      run_known(limits, x.elem(), out, x);
+      run_constant_operand(limits, x.elem(), out, x);
       return out;
     }
   }

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kFewest = 3;
 
 bool is_row(const Lazy& x, Op op, Elem compute) {
-  return x->kind == LazyKind::row && x->op == op && x->compute == compute;
+  return x->kind == LazyKind::elementwise && x->op == op && x->compute == compute;
 }
 
 }  // namespace

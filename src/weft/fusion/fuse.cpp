@@ -31,7 +31,7 @@ bool has_complex(const Lazy& x) {
 /// numbers, powers of integers, and on the host what has no vector form in compiled code.
 bool stays_eager(const Lazy& x, bool grid) {
   if (has_complex(x)) return x->kind != LazyKind::number;
-  if (x->kind != LazyKind::row) return false;
+  if (x->kind != LazyKind::elementwise) return false;
   if (x->op == Op::pow && !is_inexact(x->compute)) return true;
   return !grid && (x->op == Op::remainder || x->op == Op::floor_divide || x->op == Op::nextafter);
 }
@@ -56,8 +56,8 @@ bool is_argument(const Lazy& x) {
   return std::isfinite(v) && v != 0 && std::abs(std::frexp(v, &exponent)) != 0.5;
 }
 bool is_arithmetic(const Lazy& x) {
-  return x->kind == LazyKind::row && (x->op == Op::add || x->op == Op::subtract ||
-                                      x->op == Op::multiply || x->op == Op::divide);
+  return x->kind == LazyKind::elementwise && (x->op == Op::add || x->op == Op::subtract ||
+                                              x->op == Op::multiply || x->op == Op::divide);
 }
 
 /// The numbers beside values that a step adds, multiplies or divides.
@@ -68,7 +68,7 @@ void collect_numbers(const Lazy& x, Step& step, std::set<const LazyNode*>& seen)
     return;
   for (const Lazy& i : x->in) {
     const Lazy* number = &i;
-    while ((*number)->kind == LazyKind::spread) number = &(*number)->in[0];
+    while ((*number)->kind == LazyKind::broadcast) number = &(*number)->in[0];
     if (is_arithmetic(x) && is_argument(*number)) {
       if (step.numbers.size() < kMost && seen.insert(number->node()).second)
         step.numbers.push_back(number->node());
@@ -87,13 +87,14 @@ void set_brief(const Lazy& x, Step& step) {
   while (!stack.empty()) {
     auto& [at, next] = stack.back();
     const bool known = place.count(at.node()) > 0;
-    if (!known && at->kind != LazyKind::row && at->kind != LazyKind::where &&
+    if (!known && at->kind != LazyKind::elementwise && at->kind != LazyKind::where &&
         at->kind != LazyKind::cast)
       return;
     if (!known && next < at->in.size()) {
       const Lazy input = at->in[next++];
-      const bool number = input->kind == LazyKind::number &&
-                          (at->kind == LazyKind::row || (at->kind == LazyKind::where && next > 1));
+      const bool number =
+          input->kind == LazyKind::number &&
+          (at->kind == LazyKind::elementwise || (at->kind == LazyKind::where && next > 1));
       if (!number) stack.emplace_back(input, 0);
       continue;
     }
@@ -118,10 +119,10 @@ void set_brief(const Lazy& x, Step& step) {
 
 bool FusedPlan::Impl::fuses(const Lazy& x) const {
   switch (x->kind) {
-    case LazyKind::row:
+    case LazyKind::elementwise:
     case LazyKind::where:
     case LazyKind::cast:
-    case LazyKind::spread:
+    case LazyKind::broadcast:
     case LazyKind::number: return !stays_eager(x, grid);
     default: return false;
   }
@@ -133,7 +134,7 @@ bool FusedPlan::Impl::is_leaf(const Lazy& x) const {
 bool FusedPlan::Impl::is_single(const Lazy& x) const {
   if (x->kind == LazyKind::cast) return is_leaf(x->in[0]);
   if (x->kind == LazyKind::where && !is_leaf(x->in[0])) return false;
-  if (x->kind != LazyKind::row && x->kind != LazyKind::where) return false;
+  if (x->kind != LazyKind::elementwise && x->kind != LazyKind::where) return false;
   return std::all_of(x->in.begin(), x->in.end(),
                      [&](const Lazy& i) { return i->kind == LazyKind::number || is_leaf(i); }) &&
          std::any_of(x->in.begin(), x->in.end(), [&](const Lazy& i) { return is_leaf(i); });
@@ -181,7 +182,7 @@ int FusedPlan::Impl::materialise(const Lazy& x) {
         step.kind = StepKind::eager;
         for (const Lazy& i : x->in) {
           const bool number = i->kind == LazyKind::number &&
-                              (x->kind == LazyKind::row || x->kind == LazyKind::where);
+                              (x->kind == LazyKind::elementwise || x->kind == LazyKind::where);
           step.in.push_back(number ? -1 : materialise(i));
           step.leaves.push_back(number ? nullptr : i.node());
         }
@@ -210,7 +211,7 @@ double FusedPlan::Impl::size_of(const Lazy& x) {
     const double part = size_of(i);
     size += !grid && users[i.node()] > 1 ? 1 : part;
   }
-  if (grid && x->kind == LazyKind::row) {
+  if (grid && x->kind == LazyKind::elementwise) {
     switch (x->op) {
       case Op::maximum:
       case Op::minimum:
@@ -366,7 +367,7 @@ std::string FusedPlan::describe() const {
     }
     out += cat("%", s.out, " = ", names[static_cast<int>(s.kind)]);
     if (s.kind == StepKind::reduce) out += cat(" ", info(s.node->reduction).name);
-    if (s.kind == StepKind::eager && s.node->kind == LazyKind::row)
+    if (s.kind == StepKind::eager && s.node->kind == LazyKind::elementwise)
       out += cat(" ", info(s.node->op).name);
     if (s.node->kind == LazyKind::rows) out += cat(" ", name_of(s.node->kernel));
     if (s.node->kind == LazyKind::variance) out += s.node->root ? " deviation" : " variance";
@@ -377,7 +378,8 @@ std::string FusedPlan::describe() const {
       std::vector<std::string> rows;
       for (const Lazy& x : topological({s.root})) {
         bool leaf = std::find(s.leaves.begin(), s.leaves.end(), x.node()) != s.leaves.end();
-        if (!leaf && x->kind == LazyKind::row) rows.push_back(std::string(info(x->op).name));
+        if (!leaf && x->kind == LazyKind::elementwise)
+          rows.push_back(std::string(info(x->op).name));
       }
       if (!rows.empty()) out += cat(": ", join(rows));
     }

@@ -184,7 +184,7 @@ bool has_narrowed(const Lazy& x, const std::unordered_map<const LazyNode*, NDArr
                   const Ref<Device>& device) {
   if (narrows(device, x.elem())) return true;
   if (known.count(x.node()) || x->kind == LazyKind::number) return false;
-  if (x->kind == LazyKind::row && narrows(device, x->compute)) return true;
+  if (x->kind == LazyKind::elementwise && narrows(device, x->compute)) return true;
   return std::any_of(x->in.begin(), x->in.end(),
                      [&](const Lazy& i) { return has_narrowed(i, known, device); });
 }
@@ -203,8 +203,9 @@ NDArray FusedPlan::Impl::by_operations(const Lazy& x, const Ref<Device>& device,
     const bool all = std::all_of(x->in.begin(), x->in.end(),
                                  [](const Lazy& i) { return i->kind == LazyKind::number; });
     for (std::size_t k = 0; k < x->in.size(); ++k) {  // a number beside an array stays one
-      const bool number = x->in[k]->kind == LazyKind::number && !all &&
-                          (x->kind == LazyKind::row || (x->kind == LazyKind::where && k > 0));
+      const bool number =
+          x->in[k]->kind == LazyKind::number && !all &&
+          (x->kind == LazyKind::elementwise || (x->kind == LazyKind::where && k > 0));
       in.push_back(number ? NDArray() : by_operations(x->in[k], device, known));
     }
     for (const NDArray& a : in) operands.push_back(a.defined() ? &a : nullptr);
@@ -324,7 +325,7 @@ NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, Operands arrays) {
   auto arg = [&](std::size_t k) { return arrays[k] ? Arg(*arrays[k]) : Arg(x->in[k]->number); };
   switch (x->kind) {
     case LazyKind::cast: return arrays[0]->astype(x.elem());
-    case LazyKind::spread: return arrays[0]->broadcast_to(x.shape());
+    case LazyKind::broadcast: return arrays[0]->broadcast_to(x.shape());
     case LazyKind::where: {
       NDArray out = weft::where(*arrays[0], arg(1), arg(2));
       return out.elem() == x.elem() ? out : out.astype(x.elem());

@@ -8,7 +8,8 @@ LoneRow lone_row(const Step& s) {
   const bool brief = s.kind != StepKind::eager;
   const Lazy& x = brief ? s.brief[0].node : s.node;
   // Powers look at their exponents, and parts of complex numbers are views.
-  if (x->kind != LazyKind::row || x->op == Op::pow || x->op == Op::real || x->op == Op::imag)
+  if (x->kind != LazyKind::elementwise || x->op == Op::pow || x->op == Op::real ||
+      x->op == Op::imag)
     return {};
   LoneRow out;
   out.function = kernels().elementwise[static_cast<int>(x->op)][static_cast<int>(x->compute)];

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "weft/array/turned.h"
-#include "weft/autograd/grid_gradients.h"
-#include "weft/autograd/grid_row_gradients.h"
+#include "weft/autograd/gpu/gradients.h"
+#include "weft/autograd/gpu/row_gradients.h"
 #include "weft/base/fork_safe_mutex.h"
 #include "weft/elements/row_ir.h"
 #include "weft/fusion/lazy_value.h"
@@ -76,8 +76,8 @@ bool is_elementwise(const Lazy& x) {
     case LazyKind::number:
     case LazyKind::cast:
     case LazyKind::where:
-    case LazyKind::spread: return true;
-    case LazyKind::row: return !(x->op == Op::nextafter && is_narrow_float(x->compute));
+    case LazyKind::broadcast: return true;
+    case LazyKind::elementwise: return !(x->op == Op::nextafter && is_narrow_float(x->compute));
     default: return false;
   }
 }

@@ -11,7 +11,7 @@ namespace {
 double own_cost(const Lazy& x) {
   constexpr double kRoot = 4, kFunction = 16, kHalf = 2;
   if (x->kind == LazyKind::cast) return elem_bytes(x.elem()) == 2 ? kHalf : 1;
-  if (x->kind != LazyKind::row) return 1;
+  if (x->kind != LazyKind::elementwise) return 1;
   switch (x->op) {
     case Op::add:
     case Op::subtract:

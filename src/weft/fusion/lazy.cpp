@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/fusion/lazy.h"
 
-#include "weft/array/known.h"
+#include "weft/array/constant_operand.h"
 #include "weft/elements/rows.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Ref<LazyNode> make(LazyKind kind, Elem elem, Dims shape, std::vector<Lazy> in) {
 }
 
 Lazy row(Op op, const Types& types, Dims shape, std::vector<Lazy> in) {
-  auto n = make(LazyKind::row, types.result, std::move(shape), std::move(in));
+  auto n = make(LazyKind::elementwise, types.result, std::move(shape), std::move(in));
   n->op = op;
   n->compute = types.compute;
   return Lazy(n);
@@ -73,7 +73,7 @@ Lazy apply(Op op, const Lazy& x, const Lazy& y) {
   const Dims common = broadcast_shapes(shapes, info(op).name);
   // Beside an operand of the whole shape, what was spread is read where it is.
   const auto bare = [&](const Lazy& v, const Lazy& beside) {
-    return v->kind == LazyKind::spread && !v->held && beside.shape() == common ? v->in[0] : v;
+    return v->kind == LazyKind::broadcast && !v->held && beside.shape() == common ? v->in[0] : v;
   };
   const Lazy left = bare(x, y);
   return row(op, resolve(op, elems, {}), common, {left, bare(y, left)});
@@ -127,10 +127,10 @@ Lazy broadcast_to(const Lazy& x, const Dims& shape) {
                 cat("shape ", to_string(x.shape()), " does not broadcast to ", to_string(shape)));
   }
   if (x.shape() == shape) return x;
-  return Lazy(make(LazyKind::spread, x.elem(), shape, {x}));
+  return Lazy(make(LazyKind::broadcast, x.elem(), shape, {x}));
 }
 Lazy detach(const Lazy& x) {
-  auto n = make(LazyKind::spread, x.elem(), x.shape(), {x});
+  auto n = make(LazyKind::broadcast, x.elem(), x.shape(), {x});
   n->held = true;
   return Lazy(n);
 }
@@ -405,7 +405,7 @@ Lazy variance_gradient(const Lazy& node, const Lazy& g) {
 void node_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
   const std::vector<Lazy>& in = node->in;
   switch (node->kind) {
-    case LazyKind::row:
+    case LazyKind::elementwise:
       if (node->op == Op::real) {
         result[0] = g;
         return;
@@ -428,7 +428,7 @@ void node_gradient(const Lazy& node, const Lazy& g, std::vector<Lazy>& result) {
       return;
     }
     case LazyKind::cast: result[0] = g; return;
-    case LazyKind::spread:
+    case LazyKind::broadcast:
       if (!node->held) result[0] = g;
       return;
     case LazyKind::reshape: result[0] = reshape(g, in[0].shape()); return;

@@ -15,14 +15,14 @@ namespace weft {
 enum class LazyKind : std::uint8_t {
   input,
   number,
-  row,
+  elementwise,
   where,
   cast,
-  spread,    // broadcast_to; with `held` gradients do not pass
-  reduce,    // axes in `mask`; the shape says whether they are kept as ones
-  rows,      // a row kernel along the last axis, as the eager operations run it
-  variance,  // over the axes in `mask`, by count - eps, or its root: the host's pass over memory
-  reshape,   // of a materialised array, as are the three below
+  broadcast,  // broadcast_to; with `held` gradients do not pass
+  reduce,     // axes in `mask`; the shape says whether they are kept as ones
+  rows,       // a row kernel along the last axis, as the eager operations run it
+  variance,   // over the axes in `mask`, by count - eps, or its root: the host's pass over memory
+  reshape,    // of a materialised array, as are the three below
   permute,
   matmul,
 };

@@ -16,12 +16,12 @@ std::vector<Tensor> evaluate(const std::vector<Lazy>& outputs, const std::vector
       case LazyKind::number:
         out = Tensor(full(inputs.at(0).device(), x.elem(), Dims{}, x->number));
         break;
-      case LazyKind::spread:
+      case LazyKind::broadcast:
         out = x->held ? value(x->in[0]).detach() : broadcast_to(value(x->in[0]), x.shape());
         break;
       case LazyKind::cast: out = astype(value(x->in[0]), x.elem()); break;
       case LazyKind::where: out = where(value(x->in[0]), value(x->in[1]), value(x->in[2])); break;
-      case LazyKind::row: {
+      case LazyKind::elementwise: {
         const Lazy& a = x->in[0];
         if (x->in.size() == 1) out = apply(x->op, value(a));
         else if (number(x->in[1]) && !number(a)) out = apply(x->op, value(a), x->in[1]->number);

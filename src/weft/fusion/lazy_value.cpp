@@ -22,7 +22,7 @@ Expr LazyWriter::value(const Lazy& x) {
                 ? ir::make_int(x->number.i, dtype_of(x.elem()))
                 : ir::make_const(x->number.z.real(), dtype_of(type_of(x.elem())));
       break;
-    case LazyKind::spread: return value(x->in[0]);
+    case LazyKind::broadcast: return value(x->in[0]);
     case LazyKind::cast: out = convert_value(value(x->in[0]), type_of(x.elem())); break;
     case LazyKind::where:
       out = ir::select(value(x->in[0]), value(x->in[1]), value(x->in[2]));

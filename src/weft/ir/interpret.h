@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The meaning, executable: runs any PrimFunc, scheduled or lowered, sequentially and literally;
-// checks every access against its buffer. It is the oracle behind the target `ref`.
+// checks every access against its buffer. It is the reference interpreter behind the target `ref`.
 
 #include <cstdint>
 #include <span>

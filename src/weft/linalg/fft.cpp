@@ -8,8 +8,8 @@
 
 #include "weft/base/fork_safe_mutex.h"
 #include "weft/devices/complex.h"
-#include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/devices/operators.h"
 #include "weft/devices/program_cache.h"
 #include "weft/operators/fft.h"
 #include "weft/runtime/backlog.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "weft/array/ops.h"
-#include "weft/devices/grid_operators.h"
+#include "weft/devices/operators.h"
 #include "weft/linalg/lapack.h"
 #include "weft/linalg/linalg_device.h"
 #include "weft/linalg/small_lu.h"

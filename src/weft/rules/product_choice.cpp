@@ -61,9 +61,10 @@ double expected_clocks(const Facts& facts, const RatedTile& t, std::int64_t elem
                       (element_bytes > 4 && !t.instruction ? 64 : 128) /
                       t.rate[static_cast<int>(reads)],
                block = step * static_cast<double>(steps);
-  const std::int64_t rest = each % t.resident;
+  const std::int64_t rest = each % t.blocks_per_sm;
   // A processor with fewer blocks than it needs waits for memory and barriers.
-  const double busy = 0.70 + 0.33 * static_cast<double>(rest) / static_cast<double>(t.resident);
+  const double busy =
+      0.70 + 0.33 * static_cast<double>(rest) / static_cast<double>(t.blocks_per_sm);
   double clocks = static_cast<double>(each - rest) * block + kFill * step;
   if (rest > 0) clocks += static_cast<double>(rest) * block / busy;
   if (parts > 1) {
@@ -121,7 +122,7 @@ void each_choice(const Facts& facts, std::int64_t element_bytes, const ProductSi
     constexpr std::int64_t kMostRounds = 4;
     const std::int64_t held =
         kMostPartBytes / std::max<std::int64_t>(1, size.batch * size.m * size.n * element_bytes);
-    const std::int64_t places = facts.processors() * t.resident;
+    const std::int64_t places = facts.processors() * t.blocks_per_sm;
     const std::int64_t room = std::clamp<std::int64_t>(
         std::max(places / blocks, std::min(kMostRounds * places / blocks, kMostRounds)), 1,
         std::max<std::int64_t>(1, held));

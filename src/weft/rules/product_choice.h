@@ -18,8 +18,8 @@ enum class TileReads : std::uint8_t { no_vectors, one_in_vectors, both_in_vector
 /// warp of 32 threads is lanes_m x (32 / lanes_m), the block warps_m x warps_n of them.
 struct RatedTile {
   std::int64_t rows, columns, depth, each_m, each_n, lanes_m, warps_m, warps_n;
-  std::int64_t resident;  // blocks that a processor needs to be busy
-  double rate[4];         // of the multiply-adds per clock of a busy processor: by TileReads
+  std::int64_t blocks_per_sm;  // blocks that a processor needs to be busy
+  double rate[4];              // of the multiply-adds per clock of a busy processor: by TileReads
   /// A warp multiplies by an instruction: lanes_m is 8, a thread has each 8th row and pairs of each
   /// 8th column.
   bool instruction = false;

@@ -69,7 +69,7 @@ struct Pool::State {
       --invited;
       ++active;
       lock.unlock();
-      Aside::shared().works();
+      WorkerAffinity::shared().works();
       work();
       lock.lock();
       if (--active == 0) done.notify_one();
@@ -131,7 +131,7 @@ void Pool::run(std::int64_t n, std::int64_t grain, Call call, void* context) {
     s.next = 0;
     s.error = nullptr;
     s.invited = threads - 1;
-    Aside::shared().calls();
+    WorkerAffinity::shared().calls();
     ++s.generation;
   }
   s.wake.notify_all();

@@ -93,14 +93,14 @@ void Pool::run(std::int64_t n, std::int64_t grain, Call call, void* context) {
   const std::int64_t chunk = chunk_of(n, grain, threads());
   const std::int64_t chunks = (n + chunk - 1) / chunk;
   std::shared_ptr<tbb::task_arena> arena = state_->arena_now();
-  Aside::shared().calls();
+  WorkerAffinity::shared().calls();
   Calls calls;
   arena->execute([&] {
     tbb::parallel_for(
         tbb::blocked_range<std::int64_t>(0, chunks, 1),
         [&](const tbb::blocked_range<std::int64_t>& range) {
           Inside inside;
-          if (!t_calls) Aside::shared().works();
+          if (!t_calls) WorkerAffinity::shared().works();
           for (std::int64_t i = range.begin(); i < range.end(); ++i)
             call(context, i * chunk, std::min(n, (i + 1) * chunk));
         },

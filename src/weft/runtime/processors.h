@@ -26,7 +26,7 @@ inline int processors() {
 /// where its waker runs; that one works as well, so the two would share a processor for
 /// milliseconds while another is idle. The caller sets the masks, before it wakes anybody, and only
 /// when it runs elsewhere than at the last call. At most kMost workers; more find their own places.
-class Aside {
+class WorkerAffinity {
  public:
   static constexpr std::size_t kMost = 32;
   void calls() {
@@ -42,9 +42,9 @@ class Aside {
     (void)entry;
   }
   /// The process's; never destroyed, since workers may outlive what is static.
-  static Aside& shared() {
-    static Aside& aside = *new Aside;
-    return aside;
+  static WorkerAffinity& shared() {
+    static WorkerAffinity& affinity = *new WorkerAffinity;
+    return affinity;
   }
 
  private:
@@ -54,17 +54,17 @@ class Aside {
   };
   struct Entry {
     Worker* slot = nullptr;
-    explicit Entry(Aside& aside) {
+    explicit Entry(WorkerAffinity& affinity) {
       cpu_set_t all;
       if (sched_getaffinity(0, sizeof(all), &all) != 0) return;
       const auto self = static_cast<pid_t>(syscall(SYS_gettid));
-      for (Worker& w : aside.workers_) {
+      for (Worker& w : affinity.workers_) {
         pid_t none = 0;
         if (!w.thread.compare_exchange_strong(none, -1)) continue;
         w.all = all;
         w.thread.store(self, std::memory_order_release);
         slot = &w;
-        place(w, self, aside.caller_.load(std::memory_order_relaxed));
+        place(w, self, affinity.caller_.load(std::memory_order_relaxed));
         return;
       }
     }

@@ -52,7 +52,7 @@ class Splitter {
     for (const auto& p : out_.plan.params) any_written |= p.is_tensor && p.tensor.written;
     out_.plan.no_overlap = alone_ && any_written;
     if (options_.whole) {
-      whole_kernel();
+      warp_specialized_kernel();
     } else if (launches) {
       steps(lowered_->body, out_.plan.steps);
     } else {
@@ -470,7 +470,7 @@ class Splitter {
     return out;
   }
 
-  void whole_kernel() {
+  void warp_specialized_kernel() {
     PlanStep launch;
     launch.kind = StepKind::launch;
     launch.text = cat(original_->name, "_kernel0");

@@ -10,6 +10,7 @@
 #include "weft/pass/bind_tensors.h"
 #include "weft/pass/check_exchanges.h"
 #include "weft/pass/check_private.h"
+#include "weft/pass/common_subexpression_elimination.h"
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
 #include "weft/pass/flatten_buffers.h"
@@ -22,7 +23,6 @@
 #include "weft/pass/lower_cross_thread_reduction.h"
 #include "weft/pass/lower_init.h"
 #include "weft/pass/mark_nontemporal.h"
-#include "weft/pass/merge_expressions.h"
 #include "weft/pass/narrow_indices.h"
 #include "weft/pass/pipeline_loops.h"
 #include "weft/pass/place_allocations.h"
@@ -39,12 +39,14 @@ using ir::PrimFunc;
 
 void LoweringOptions::read(const Target& target) {
   share_storage = target.integer("share_storage", 1) != 0;
-  merge_expressions = target.integer("merge_expressions", 1) != 0;
+  common_subexpression_elimination = target.integer("common_subexpression_elimination", 1) != 0 &&
+                                     target.integer("merge_expressions", 1) != 0;
   check_bounds = target.integer("check_bounds", 0) != 0;
 }
 
 bool is_lowering_option(std::string_view key) {
-  return key == "share_storage" || key == "merge_expressions";
+  return key == "share_storage" || key == "common_subexpression_elimination" ||
+         key == "merge_expressions";  // its name before
 }
 
 void check_options(const Target& target, std::vector<std::string> legal, std::string_view bare) {
@@ -53,7 +55,7 @@ void check_options(const Target& target, std::vector<std::string> legal, std::st
     if (key.empty() ? !bare.empty() || value == "0"
                     : std::find(legal.begin(), legal.end(), key) != legal.end())
       continue;
-    legal.insert(legal.end(), {"share_storage", "merge_expressions"});
+    legal.insert(legal.end(), {"share_storage", "common_subexpression_elimination"});
     std::string given = key.empty() ? cat("takes no value \"", value, "\"")
                                     : cat("has no option \"", key, "\" (given: ", value, ")");
     throw Error(ErrorKind::value, cat(target.name, ".option.unknown"),
@@ -118,7 +120,8 @@ pass::Pipeline standard_pipeline(TargetInfo info, const LoweringOptions& options
   add("hoist_conditions", [](const PrimFunc& f) {
     return ir::find_annotation(f->attrs, rules::kAppliedRules) ? pass::hoist_conditions(f) : f;
   });
-  if (options.merge_expressions) add("merge_expressions", pass::merge_expressions);
+  if (options.common_subexpression_elimination)
+    add("common_subexpression_elimination", pass::common_subexpression_elimination);
   return p;
 }
 

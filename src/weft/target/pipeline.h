@@ -20,9 +20,10 @@ struct LoweringOptions {
   bool narrow = true;         // int32 indices where proven
   bool transposes = false;    // the target has transpose_rows
   bool hoist_guards = false;  // loops run one after the other: whole tiles apart from cut ones
-  bool share_storage = true, merge_expressions = true;
+  bool share_storage = true, common_subexpression_elimination = true;
   bool check_bounds = false;  // assertions before accesses that are not provably inside
-  /// Switches of the target string: "cpu:share_storage=0,merge_expressions=0,check_bounds=1".
+  /// Switches of the target string:
+  /// "cpu:share_storage=0,common_subexpression_elimination=0,check_bounds=1".
   void read(const Target& target);
   pass::UnrollOptions unroll;
 };

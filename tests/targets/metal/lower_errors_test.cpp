@@ -202,7 +202,8 @@ TEST(LowerErrors, what_only_lowering_can_know) {
 TEST(LowerErrors, options_of_targets) {
   const std::string f = bound("threadIdx.x", "64");
   refuses("metal:speed=9", f, "metal.option.unknown", {"\"speed\"", "share_storage"});
-  refuses("opencl:speed=9", f, "opencl.option.unknown", {"\"speed\"", "merge_expressions"});
+  refuses("opencl:speed=9", f, "opencl.option.unknown",
+          {"\"speed\"", "common_subexpression_elimination"});
   refuses("c:speed=9", f, "c.option.unknown", {"\"speed\"", "flags"});
   refuses("ref:speed=9", f, "ref.option.unknown", {"\"speed\""});
   refuses("metal:max_threads_per_block=many", f, "target.option.integer",
@@ -230,9 +231,10 @@ TEST(LowerErrors, switches_of_lowering_reach_the_pipeline) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };
   EXPECT_TRUE(has(names("cpu"), "share_storage"));
-  EXPECT_TRUE(has(names("cpu"), "merge_expressions"));
+  EXPECT_TRUE(has(names("cpu"), "common_subexpression_elimination"));
   EXPECT_FALSE(has(names("cpu:share_storage=0"), "share_storage"));
-  EXPECT_FALSE(has(names("metal:merge_expressions=0"), "merge_expressions"));
+  EXPECT_FALSE(
+      has(names("metal:common_subexpression_elimination=0"), "common_subexpression_elimination"));
 }
 
 TEST(LowerErrors, the_emitter_on_nodes_that_lowering_never_leaves) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The emulator on hand-written assembly: peripherals, timing, books, every fault; and the
-// interpreted engine against the oracle on random programs.
+// interpreted engine against the reference interpreter on random programs.
 
 #include "weft/targets/qpu/emulator.h"
 

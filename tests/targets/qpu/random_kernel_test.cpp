@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random kernels: the source interpreter, the emulated machine code on the interpreted engine, and
-// for part of them the oracle and the translated engine, must leave the same memory. Programs are
-// built through the builder, so every operation and statement of the language takes part.
+// for part of them the reference interpreter and the translated engine, must leave the same memory.
+// Programs are built through the builder, so every operation and statement of the language takes
+// part.
 //
 //   qpu_random_kernel_test --all [--from=1] [--to=10000]    every kernel translated as well
 

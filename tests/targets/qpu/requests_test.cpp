@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests for rows in loops, where the fast engines know the array and do without most of the
-// work: clocks, statistics, memory and faults are those of the oracle, on one and on two threads.
+// work: clocks, statistics, memory and faults are those of the reference interpreter, on one and on
+// two threads.
 
 #include <cstdio>
 #include <random>
@@ -10,7 +11,7 @@
 namespace weft::qpu {
 namespace {
 
-/// What `work` leaves on the oracle, once every engine left the same.
+/// What `work` leaves on the reference interpreter, once every engine left the same.
 Left on_all_engines(const std::string& name, const std::function<void(Left&)>& work) {
   return same_all_ways(name,
                        {{hw::Engine::oracle, 1},

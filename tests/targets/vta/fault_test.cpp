@@ -419,7 +419,8 @@ TEST(VtaFault, strict_mode_accepts_what_the_schedules_make) {
 
 TEST(VtaFault, kernels_that_repeat_an_element_become_instructions_that_strict_mode_takes) {
   // One sum over 3 x 8 products, a chain of ALU steps on one element, and lists with repetitions:
-  // the same numbers as the oracle gives for the products, with nothing written twice in a row.
+  // the same numbers as the reference interpreter gives for the products, with nothing written
+  // twice in a row.
   const Config c;
   SimOptions strict;
   strict.strict = true;

@@ -292,8 +292,8 @@ WEFT_FUNCTION int32_t weft_floats_to_halves(const float* in, uint16_t* out) {
 // What expressions name as foreign functions: a double rounded to odd (the last bit that is kept is
 // set where one behind it was) at 24 bits, at 13 where a float has fewer, so that a second rounding
 // to 16-bit floats is right; powers of integers; quotients rounded to the one below of a
-// divisor that is known as a multiplier m and a shift l (array/known.cpp); 32 masks of 32 or 64
-// bits as bytes, 0 or 1.
+// divisor that is known as a multiplier m and a shift l (array/constant_operand.cpp); 32 masks of
+// 32 or 64 bits as bytes, 0 or 1.
 constexpr const char* kForeign = R"(
 #if defined(__SSE2__)
 #include <immintrin.h>

@@ -64,7 +64,7 @@ class QpuBackend final : public Backend {
     // prepare() and the kernel compiler look for accumulators and common values themselves, and
     // want indices whole; a buffer that stands for two would be stored and read in one kernel.
     LoweringOptions options;
-    options.merge_expressions = options.share_storage = false;
+    options.common_subexpression_elimination = options.share_storage = false;
     pass::Pipeline out = standard_pipeline(info(target), options);
     out.push_back({"prepare", tensor::prepare});
     return out;

@@ -17,7 +17,7 @@
 #include "weft/sim/fault.h"
 #include "weft/targets/qpu/abi.h"
 #include "weft/targets/qpu/debug.h"
-#include "weft/targets/qpu/engine/ahead.h"
+#include "weft/targets/qpu/engine/decoupled_timing.h"
 #include "weft/targets/qpu/engine/translate.h"
 #include "weft/targets/qpu/isa_names.h"
 #include "weft/targets/qpu/past_launches.h"

@@ -32,7 +32,7 @@ class FastProgram {
 };
 
 /// A program whose registers and memory one thread has and whose clocks another
-/// (engine/ahead.h).
+/// (engine/decoupled_timing.h).
 class DividedProgram : public FastProgram {
  public:
   DividedProgram* divided() final { return this; }

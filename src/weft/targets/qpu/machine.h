@@ -124,8 +124,8 @@ struct VdwSetup {
   static constexpr std::uint32_t kOneRowBits = ~(63u << 7);
 };
 
-/// What a QPU that runs ahead (engine/ahead.h) did to units shared with others, written down by its
-/// thread and settled in the order of simulated time.
+/// What a QPU that runs ahead (engine/decoupled_timing.h) did to units shared with others, written
+/// down by its thread and settled in the order of simulated time.
 struct Event {
   /// In the words of translated programs, which are lines or bytes of events: the latter.
   static constexpr std::uint32_t kBytes = 1u << 31;
@@ -340,7 +340,7 @@ class Machine {
   std::int64_t mutex_time = 0;
   int host_interrupts = 0;
 
-  // What one of two threads has, and then what the other has (engine/ahead.h).
+  // What one of two threads has, and then what the other has (engine/decoupled_timing.h).
   alignas(64) Shared shared;
 
  private:

@@ -114,7 +114,7 @@ class Shadow {
   std::array<Clocks, kMaxQpus> clock_{};
   std::array<Clocks, 17> published_{};
   // QPUs whose own clock is past 1: their accesses are recorded. One thread may release while
-  // another has accesses of other QPUs (engine/ahead.h).
+  // another has accesses of other QPUs (engine/decoupled_timing.h).
   std::atomic<std::uint32_t> advanced_{0};
   std::unordered_map<std::uint64_t, LineClocks> lines_;
 };

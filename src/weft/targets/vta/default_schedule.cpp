@@ -65,16 +65,17 @@ class Steps {
   static std::string name_of(const Axis& a) { return a.var->name; }
 
   void choose() {
-    TileWish wish;
-    wish.threads = options_.threads;
-    wish.tile.assign(p_.task.axes.size(), 0);
+    TileConstraints constraints;
+    constraints.threads = options_.threads;
+    constraints.tile.assign(p_.task.axes.size(), 0);
     for (const auto& [name, n] : options_.tiles) {
       for (std::size_t a = 0; a < p_.task.axes.size(); ++a) {
-        if (name_of(p_.task.axes[a]) == name) wish.tile[a] = n;
+        if (name_of(p_.task.axes[a]) == name) constraints.tile[a] = n;
       }
     }
     try {
-      t_ = options_.choose ? ask(wish) : choose_tiles(p_.task, p_.laid, c_, options_.timing, wish);
+      t_ = options_.choose ? ask(constraints)
+                           : choose_tiles(p_.task, p_.laid, c_, options_.timing, constraints);
     } catch (const Error& error) {
       if (error.code() != "vta.accepts.capacity" ||
           (options_.tiles.empty() && options_.threads == 1))
@@ -97,11 +98,12 @@ class Steps {
 
   /// Tiles and their order by decisions, of which the first choices are the default schedule's.
   /// Each leaves only tiles that fit, so that no answer is refused.
-  Tiles ask(TileWish& wish) {
+  Tiles ask(TileConstraints& constraints) {
     constexpr std::size_t kMost = 1024;
-    std::vector<Tiles> left = rank_tiles(p_.task, p_.laid, c_, options_.timing, wish);
-    wish.all_orders = true;
-    const std::vector<Tiles> more = rank_tiles(p_.task, p_.laid, c_, options_.timing, wish, kMost);
+    std::vector<Tiles> left = rank_tiles(p_.task, p_.laid, c_, options_.timing, constraints);
+    constraints.all_orders = true;
+    const std::vector<Tiles> more =
+        rank_tiles(p_.task, p_.laid, c_, options_.timing, constraints, kMost);
     left.insert(left.end(), more.begin(), more.end());
     auto decide = [&](const std::string& name, auto&& value) {
       std::vector<std::int64_t> options;

@@ -73,9 +73,9 @@ class Reader {
     }
     // Splits until every index is a sum.
     for (int tries = 0; tries < 16; ++tries) {
-      wish_ = {};
+      constraints_ = {};
       if (analyse()) return std::move(out_);
-      if (!wish_.var) break;
+      if (!constraints_.var) break;
       split();
     }
     refuse("has an index that is not affine in its loops");
@@ -114,7 +114,7 @@ class Reader {
   }
 
   std::optional<HostCopy::Index> index(const Expr& e) {
-    std::optional<Linear> l = linear(e, axes_, &wish_);
+    std::optional<Linear> l = linear(e, axes_, &constraints_);
     if (!l) return std::nullopt;
     return index(*l);
   }
@@ -198,17 +198,17 @@ class Reader {
 
   void split() {
     for (std::size_t i = 0; i < axes_.size(); ++i) {
-      if (axes_[i].var.get() != wish_.var) continue;
+      if (axes_[i].var.get() != constraints_.var) continue;
       Axis old = axes_[i];
-      std::int64_t reach = old.extent + wish_.offset;
-      Axis outer{make_var(old.var->name, old.var->dtype), (reach + wish_.factor - 1) / wish_.factor,
-                 false},
-          inner{make_var(old.var->name, old.var->dtype), wish_.factor, false};
-      Expr both = outer.var * wish_.factor + inner.var - wish_.offset;
+      std::int64_t reach = old.extent + constraints_.offset;
+      Axis outer{make_var(old.var->name, old.var->dtype),
+                 (reach + constraints_.factor - 1) / constraints_.factor, false},
+          inner{make_var(old.var->name, old.var->dtype), constraints_.factor, false};
+      Expr both = outer.var * constraints_.factor + inner.var - constraints_.offset;
       VarMap one{{old.var.get(), both}};
       for (auto& [v, e] : map_) e = substitute(e, one);
       map_[old.var.get()] = both;
-      if (!wish_.exact) {
+      if (!constraints_.exact) {
         for (auto& [e, n] : covers_) e = substitute(e, one);
         covers_.emplace_back(both, old.extent);  // outside the old loop nothing happens
       }
@@ -227,7 +227,7 @@ class Reader {
   std::vector<Part> parts_;
   bool constant_ = false;  // the same number everywhere
   VarMap map_;
-  SplitWish wish_;
+  SplitWish constraints_;
   HostCopy out_;
 };
 

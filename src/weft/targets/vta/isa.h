@@ -80,7 +80,7 @@ struct Insn {
                                                                               : Stage::compute;
   }
   bool is_dma() const { return op == Opcode::load || op == Opcode::store; }
-  /// Moves nothing: only tokens. A LOAD of no rows still writes its rows of zeros; one of no
+  /// DmaTransfers nothing: only tokens. A LOAD of no rows still writes its rows of zeros; one of no
   /// columns writes nothing.
   bool is_nop() const {
     if (!is_dma()) return false;

@@ -21,13 +21,13 @@ Expr both(Expr a, Expr b) { return a ? logical_and(std::move(a), std::move(b)) :
 /// Names that nothing else in the function has.
 class Names {
  public:
-  std::string buffer(const std::string& wish) { return fresh(buffers_, wish); }
-  std::string block(const std::string& wish) { return fresh(blocks_, wish); }
+  std::string buffer(const std::string& constraints) { return fresh(buffers_, constraints); }
+  std::string block(const std::string& constraints) { return fresh(blocks_, constraints); }
 
  private:
-  static std::string fresh(std::set<std::string>& used, const std::string& wish) {
-    std::string name = wish;
-    for (int i = 1; !used.insert(name).second; ++i) name = cat(wish, "_", i);
+  static std::string fresh(std::set<std::string>& used, const std::string& constraints) {
+    std::string name = constraints;
+    for (int i = 1; !used.insert(name).second; ++i) name = cat(constraints, "_", i);
     return name;
   }
   std::set<std::string> buffers_, blocks_;
@@ -122,7 +122,7 @@ class Writer {
 
  private:
   const Task& task() const { return out_.task; }
-  const Laid& laid() const { return out_.laid; }
+  const StageLayout& laid() const { return out_.laid; }
 
   /// Whole elements along an axis.
   std::int64_t outer(std::size_t a) const { return outer_extent(task(), laid().lanes, c_, a); }

@@ -31,7 +31,7 @@ struct PackedStep {
 /// What the steps of a schedule need to know of one stage.
 struct PackedStage {
   Task task;
-  Laid laid;
+  StageLayout laid;
   std::string anchor;              // the sum, or the first block of the chain
   std::vector<std::size_t> loops;  // axis of each of the anchor's loops, without the lanes
   std::vector<PackedInput> inputs;

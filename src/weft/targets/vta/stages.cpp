@@ -254,7 +254,8 @@ class Planner {
   }
 
   /// A read of global memory as an operand over `axes`, through as many copies as stay affine.
-  bool operand(Expr e, const std::vector<Axis>& axes, Operand& out, SplitWish* wish, bool may_pad) {
+  bool operand(Expr e, const std::vector<Axis>& axes, Operand& out, SplitWish* constraints,
+               bool may_pad) {
     std::vector<Expr> conditions;
     auto peel = [&] {
       while (true) {
@@ -279,7 +280,7 @@ class Planner {
       o = {};
       o.buffer = l->buffer;
       for (std::size_t d = 0; d < l->indices.size(); ++d) {
-        std::optional<Linear> x = linear(l->indices[d], axes, wish);
+        std::optional<Linear> x = linear(l->indices[d], axes, constraints);
         if (!x) return false;
         o.index.push_back(*x);
         o.bounds.push_back({0, extent_of(l->buffer->shape[d])});
@@ -295,16 +296,16 @@ class Planner {
     };
     Operand best;
     bool have = analyse(best);
-    if (!have && wish && wish->var) return false;
+    if (!have && constraints && constraints->var) return false;
     while (const View* copy = copy_behind(as<LoadNode>(e)->buffer.get())) {
       e = value_at(*copy, as<LoadNode>(e)->indices);
       if (!peel()) break;
       Operand through;
       SplitWish other;
-      SplitWish* before = wish;
-      wish = &other;
+      SplitWish* before = constraints;
+      constraints = &other;
       bool good = analyse(through);
-      wish = before;
+      constraints = before;
       if (!good) break;
       best = std::move(through), have = true;
     }
@@ -377,24 +378,24 @@ class Planner {
       }
     }
     VarMap split;  // iterators that became two
-    SplitWish wish;
+    SplitWish constraints;
     needed_.clear();
     for (int tries = 0; tries < 8; ++tries) {
-      wish = {};
+      constraints = {};
       needed_.clear();
       Task attempt = s;
-      if (head(v, split, attempt, wish)) {
+      if (head(v, split, attempt, constraints)) {
         s = std::move(attempt);
         break;
       }
-      if (!wish.var || !wish.exact || tries == 7) why(v, split, s);
+      if (!constraints.var || !constraints.exact || tries == 7) why(v, split, s);
       for (std::size_t a = 0; a < s.axes.size(); ++a) {
-        if (s.axes[a].var.get() != wish.var) continue;
+        if (s.axes[a].var.get() != constraints.var) continue;
         Axis old = s.axes[a];
-        Axis outer{make_var(old.var->name + "_o", old.var->dtype), old.extent / wish.factor,
+        Axis outer{make_var(old.var->name + "_o", old.var->dtype), old.extent / constraints.factor,
                    old.reduce},
-            inner{make_var(old.var->name + "_i", old.var->dtype), wish.factor, old.reduce};
-        Expr both = outer.var * wish.factor + inner.var;
+            inner{make_var(old.var->name + "_i", old.var->dtype), constraints.factor, old.reduce};
+        Expr both = outer.var * constraints.factor + inner.var;
         for (auto& [var, e] : split) e = substitute(e, VarMap{{old.var.get(), both}});
         split[old.var.get()] = both;
         s.axes[a] = outer;
@@ -421,11 +422,11 @@ class Planner {
   }
 
   /// The first block of a stage: its sum of products or reduction.
-  bool head(const View& v, const VarMap& split, Task& s, SplitWish& wish) {
+  bool head(const View& v, const VarMap& split, Task& s, SplitWish& constraints) {
     if (!v.reduces) {
       s.kind = Task::Kind::elementwise;
       // Reading it as a value may need splits too: tried here, kept by grow().
-      return values(v, split, s, nullptr, nullptr, &wish) != nullptr;
+      return values(v, split, s, nullptr, nullptr, &constraints) != nullptr;
     }
     const BufferNode* out = v.store->buffer.get();
     switch (v.combine) {
@@ -449,8 +450,8 @@ class Planner {
              "sums of products are int32 on this machine");
     auto factor = [&](Expr e, Operand& o, const char* what) {
       e = strip_widening(e);
-      if (!operand(e, s.axes, o, &wish, true)) {
-        if (wish.var) return false;
+      if (!operand(e, s.axes, o, &constraints, true)) {
+        if (constraints.var) return false;
         refuse(
             "operand", v, cat("multiplies ", print(e), ", which is no read with affine indices"),
             "each factor is an array of int8, read at sums of iterators times constants; outside "
@@ -468,8 +469,8 @@ class Planner {
       return factor(mul->a, s.x, "left") && factor(mul->b, s.w, "right");
     }
     s.kind = Task::Kind::reduction;
-    if (!operand(term, s.axes, s.x, &wish, false)) {
-      if (wish.var) return false;
+    if (!operand(term, s.axes, s.x, &constraints, false)) {
+      if (constraints.var) return false;
       refuse("operand", v, cat("reduces ", print(term), ", which is no read with affine indices"),
              "a reduction other than a sum of products takes an array as it is");
     }
@@ -495,16 +496,16 @@ class Planner {
     return out;
   }
 
-  /// A block's value over the stage's axes; null when `wish` names a split, or (quiet) when it
-  /// cannot be.
+  /// A block's value over the stage's axes; null when `constraints` names a split, or (quiet) when
+  /// it cannot be.
   ValuePtr values(const View& v, const VarMap& map, Task& s, const BufferNode* self,
-                  const Exprs* self_index, SplitWish* wish) {
+                  const Exprs* self_index, SplitWish* constraints) {
     ValueReader reader;
     reader.self = self;
     reader.self_index = self_index;
     reader.load = [&](const Expr& e) -> std::optional<std::size_t> {
       Operand o;
-      if (!operand(e, s.axes, o, wish, false)) return std::nullopt;
+      if (!operand(e, s.axes, o, constraints, false)) return std::nullopt;
       for (std::size_t i = 0; i < s.operands.size(); ++i) {
         if (s.operands[i] == o) return i;
       }
@@ -513,7 +514,7 @@ class Planner {
     };
     reader.dtype_of = [&](std::size_t i) { return s.operands[i].buffer->dtype; };
     ValuePtr out = reader.read(substitute(v.store->value, map));
-    if (!out && !(wish && wish->var))
+    if (!out && !(constraints && constraints->var))
       refuse(reader.slug.c_str(), v, reader.message,
              reader.note.empty() ? "ALU does min, max, +, * and shifts of int32" : reader.note);
     return out;

@@ -39,9 +39,9 @@ std::int64_t TiledOperand::elements(const std::vector<std::int64_t>& tile) const
   return out;
 }
 
-Moves TiledOperand::moves(const std::vector<std::int64_t>& tile,
-                          const std::vector<std::int64_t>& first) const {
-  Moves out;
+DmaTransfers TiledOperand::moves(const std::vector<std::int64_t>& tile,
+                                 const std::vector<std::int64_t>& first) const {
+  DmaTransfers out;
   std::int64_t all = 1;
   int stage = 0;  // 0: columns grow, 1: rows grow, 2: one transfer each
   bool whole = true;
@@ -165,12 +165,14 @@ class Flow {
     uops = std::min(uops, c_.depth(MemType::uop));
     clock_[kCompute] = read_free_;
     dma(kCompute, read_free_, {1, 1, uops, 0}, c_.elem_bytes(MemType::uop), 0);
-    for (const Moves& m : whole_) dma(kCompute, read_free_, m, c_.elem_bytes(MemType::acc), 0);
+    for (const DmaTransfers& m : whole_)
+      dma(kCompute, read_free_, m, c_.elem_bytes(MemType::acc), 0);
   }
 
   /// One or more transfers on a stage; from `ready` on. The compute stage's come between loads that
   /// run ahead of it: the port is not kept from those, they only find it taken for as long.
-  void dma(int stage, std::int64_t& port, const Moves& m, std::int64_t bytes, std::int64_t ready) {
+  void dma(int stage, std::int64_t& port, const DmaTransfers& m, std::int64_t bytes,
+           std::int64_t ready) {
     std::int64_t now = std::max(clock_[stage], ready);
     if (m.elements == 0) {
       clock_[stage] = now + p_.issue;
@@ -252,7 +254,7 @@ class Flow {
         case ChainStep::Kind::imm: compute(n, p_.alu_imm_uop, p_.alu_fill); break;
         case ChainStep::Kind::acc: compute(n, p_.alu_acc_uop, p_.alu_fill); break;
         case ChainStep::Kind::store: {
-          const Moves m = task_.stores[stores++].moves(tile_, first_);
+          const DmaTransfers m = task_.stores[stores++].moves(tile_, first_);
           dma(kStore, write_free_, m, c_.elem_bytes(MemType::out), clock_[kCompute]);
           break;
         }
@@ -289,7 +291,7 @@ class Flow {
   const int places_;
   Feed feeds_[2];
   std::vector<Feed> operands_;
-  std::vector<Moves> whole_;  // operands that stay on chip
+  std::vector<DmaTransfers> whole_;  // operands that stay on chip
   std::vector<std::int64_t> tile_, first_, at_;
   std::size_t spatial_ = 0;
   std::int64_t clock_[3] = {}, read_free_ = 0, write_free_ = 0, tile_free_[2] = {}, tiles_ = 0;
@@ -298,7 +300,7 @@ class Flow {
 
 }  // namespace
 
-TiledTask::TiledTask(const Task& s, const Laid& laid, const Config& c)
+TiledTask::TiledTask(const Task& s, const StageLayout& laid, const Config& c)
     : task(s), chain(compile_chain(s)) {
   const Lanes& l = laid.lanes;
   if (laid.x) x.emplace(l.swapped ? s.w : s.x, *laid.x, s);

@@ -14,7 +14,7 @@
 namespace weft::vta {
 
 /// How many elements of DRAM one tile of an operand is, and how they move: rectangles of rows.
-struct Moves {
+struct DmaTransfers {
   std::int64_t transfers = 1, rows = 1;  // rows of each transfer; contiguous ones are one
   std::int64_t elements = 1, pads = 0;   // read, and set to zero on chip
 };
@@ -26,7 +26,8 @@ class TiledOperand {
   /// Elements on chip of a tile, padding included.
   std::int64_t elements(const std::vector<std::int64_t>& tile) const;
   /// The tile that begins at `first` (a position on each axis, in whole elements).
-  Moves moves(const std::vector<std::int64_t>& tile, const std::vector<std::int64_t>& first) const;
+  DmaTransfers moves(const std::vector<std::int64_t>& tile,
+                     const std::vector<std::int64_t>& first) const;
   /// The innermost tile loop (position in the tiles' order) that changes what is read; -1: none.
   int level(const Tiles& t) const;
 
@@ -53,7 +54,7 @@ struct TiledChainOperand : TiledOperand {
 
 /// A stage, ready to be asked about many tilings. Refers to the task.
 struct TiledTask {
-  TiledTask(const Task& s, const Laid& laid, const Config& c);
+  TiledTask(const Task& s, const StageLayout& laid, const Config& c);
   const Task& task;
   const ChainProgram chain;
   std::optional<TiledOperand> x, w;  // product: inputs and weights; reduction: x

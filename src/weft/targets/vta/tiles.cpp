@@ -33,8 +33,8 @@ std::vector<std::int64_t> candidates(std::int64_t extent, std::size_t most) {
 
 }  // namespace
 
-Laid lay_out(const Task& s, const Config& c) {
-  Laid out;
+StageLayout lay_out(const Task& s, const Config& c) {
+  StageLayout out;
   out.lanes = choose_lanes(s, c);
   const Lanes& l = out.lanes;
   std::array<std::int64_t, 2> acc{c.batch(), c.block_out()};
@@ -69,9 +69,14 @@ namespace {
 
 class Search {
  public:
-  Search(const Task& s, const Laid& laid, const Config& c, const TimingParams& t,
-         const TileWish& wish)
-      : s_(s), task_(s, laid, c), c_(c), t_(t), wish_(wish), first_(s.axes.size(), 0) {
+  Search(const Task& s, const StageLayout& laid, const Config& c, const TimingParams& t,
+         const TileConstraints& constraints)
+      : s_(s),
+        task_(s, laid, c),
+        c_(c),
+        t_(t),
+        constraints_(constraints),
+        first_(s.axes.size(), 0) {
     for (std::size_t a = 0; a < s.axes.size(); ++a) {
       best_.outer.push_back(outer_extent(s, laid.lanes, c, a));
       best_.tile.push_back(1);
@@ -100,7 +105,7 @@ class Search {
     for (int places : {2, 1}) {
       places_ = places;
       Tiles t = best_;
-      for (int order = 0; order < (wish_.all_orders ? 4 : 2); ++order) {
+      for (int order = 0; order < (constraints_.all_orders ? 4 : 2); ++order) {
         arrange(t, order);
         order_ = order;
         walk(t, 0, most);
@@ -142,14 +147,14 @@ class Search {
     if (a == s_.axes.size()) {
       if ((order_ & kColumnsFirst) && !order_matters(t)) return;
       if ((order_ & kLastFirst) && !turn_matters(t)) return;
-      if (wish_.threads > 1 && !threads_fit(t)) return;
+      if (constraints_.threads > 1 && !threads_fit(t)) return;
       double cycles = cost(t);
       if (cycles >= 0) keep(t, cycles);
       return;
     }
-    const bool given = a < wish_.tile.size() && wish_.tile[a] > 0;
-    for (std::int64_t n :
-         given ? std::vector{std::min(wish_.tile[a], t.outer[a])} : candidates(t.outer[a], most)) {
+    const bool given = a < constraints_.tile.size() && constraints_.tile[a] > 0;
+    for (std::int64_t n : given ? std::vector{std::min(constraints_.tile[a], t.outer[a])}
+                                : candidates(t.outer[a], most)) {
       t.tile[a] = n;
       walk(t, a + 1, most);
       if (whole_[a]) break;  // the first candidate is all of it
@@ -187,7 +192,7 @@ class Search {
 
   bool threads_fit(const Tiles& t) const {
     for (std::size_t a = 0; a < s_.axes.size(); ++a) {
-      if (!s_.axes[a].reduce && t.count(a) % wish_.threads == 0) return true;
+      if (!s_.axes[a].reduce && t.count(a) % constraints_.threads == 0) return true;
     }
     return false;
   }
@@ -251,7 +256,7 @@ class Search {
     double out_elements = steps / reduced(t);
     double loads = 0, compute = 0, first = 0;
     auto transfer = [&](const TiledOperand& o, std::int64_t bytes) {
-      const Moves m = o.moves(t.tile, first_);
+      const DmaTransfers m = o.moves(t.tile, first_);
       return static_cast<double>(m.transfers * t_.latency + m.rows * m.transfers * t_.row_cycles) +
              static_cast<double>(m.elements * bytes) / static_cast<double>(t_.bus_bytes);
     };
@@ -300,8 +305,8 @@ class Search {
   [[noreturn]] void too_big() const {
     Tiles t = best_;
     for (std::size_t a = 0; a < s_.axes.size(); ++a) {
-      const bool given = a < wish_.tile.size() && wish_.tile[a] > 0;
-      t.tile[a] = whole_[a] ? t.outer[a] : given ? std::min(wish_.tile[a], t.outer[a]) : 1;
+      const bool given = a < constraints_.tile.size() && constraints_.tile[a] > 0;
+      t.tile[a] = whole_[a] ? t.outer[a] : given ? std::min(constraints_.tile[a], t.outer[a]) : 1;
     }
     arrange(t, 0);
     const Needs n = needs(t);
@@ -336,7 +341,8 @@ class Search {
   std::string smaller(const Tiles& given) const {
     std::vector<std::size_t> axes;
     for (std::size_t a = 0; a < s_.axes.size(); ++a) {
-      if (a < wish_.tile.size() && wish_.tile[a] > 0 && !whole_[a] && given.tile[a] > 1)
+      if (a < constraints_.tile.size() && constraints_.tile[a] > 0 && !whole_[a] &&
+          given.tile[a] > 1)
         axes.push_back(a);
     }
     auto named = [&](std::size_t a, std::int64_t n) {
@@ -362,7 +368,7 @@ class Search {
   const TiledTask task_;
   const Config& c_;
   TimingParams t_;
-  const TileWish& wish_;
+  const TileConstraints& constraints_;
   bool product_ = false, reduction_ = false;
   int order_ = 0;
   std::size_t most_kept_ = 1;
@@ -376,16 +382,17 @@ class Search {
 
 }  // namespace
 
-std::vector<Tiles> rank_tiles(const Task& s, const Laid& laid, const Config& c,
-                              const TimingParams& timing, const TileWish& wish, std::size_t most) {
+std::vector<Tiles> rank_tiles(const Task& s, const StageLayout& laid, const Config& c,
+                              const TimingParams& timing, const TileConstraints& constraints,
+                              std::size_t most) {
   // Each tiling of a product is timed, which takes about 30 us.
-  const bool several = s.kind == Task::Kind::product || wish.all_orders;
-  return Search(s, laid, c, timing, wish).run(several ? most : 1);
+  const bool several = s.kind == Task::Kind::product || constraints.all_orders;
+  return Search(s, laid, c, timing, constraints).run(several ? most : 1);
 }
 
-Tiles choose_tiles(const Task& s, const Laid& laid, const Config& c, const TimingParams& timing,
-                   const TileWish& wish) {
-  return rank_tiles(s, laid, c, timing, wish).front();
+Tiles choose_tiles(const Task& s, const StageLayout& laid, const Config& c,
+                   const TimingParams& timing, const TileConstraints& constraints) {
+  return rank_tiles(s, laid, c, timing, constraints).front();
 }
 
 }  // namespace weft::vta

@@ -10,13 +10,13 @@
 namespace weft::vta {
 
 /// A stage with its lanes and layouts chosen.
-struct Laid {
+struct StageLayout {
   Lanes lanes;
   std::optional<Layout> x, w;
   std::vector<Layout> operands, stores;  // stores: one per segment of the chain (unused if none)
 };
 /// Throws Error(lower, "vta.accepts.*").
-Laid lay_out(const Task& s, const Config& c);
+StageLayout lay_out(const Task& s, const Config& c);
 
 struct Tiles {
   std::vector<std::int64_t> outer, tile;  // per axis, in whole elements
@@ -30,7 +30,7 @@ struct Tiles {
 bool kept_whole(const Operand& o, const Task& s, const Lanes& l, const Config& c);
 
 /// What is not to be chosen.
-struct TileWish {
+struct TileConstraints {
   std::vector<std::int64_t> tile;  // per axis, 0: free; empty: all free
   std::int64_t threads = 1;        // some spatial axis must have a multiple of so many tiles
   bool all_orders = false;         // of the tile loops, not those alone that are mostly best
@@ -39,11 +39,11 @@ struct TileWish {
 /// Best first, by estimated cycles; products at most `most`, other tasks the best one alone unless
 /// all orders are wanted. Throws Error(lower, "vta.accepts.capacity") with the sizes when
 /// nothing fits.
-std::vector<Tiles> rank_tiles(const Task& s, const Laid& laid, const Config& c,
-                              const TimingParams& timing, const TileWish& wish = {},
+std::vector<Tiles> rank_tiles(const Task& s, const StageLayout& laid, const Config& c,
+                              const TimingParams& timing, const TileConstraints& constraints = {},
                               std::size_t most = 192);
 /// The first of them.
-Tiles choose_tiles(const Task& s, const Laid& laid, const Config& c, const TimingParams& timing,
-                   const TileWish& wish = {});
+Tiles choose_tiles(const Task& s, const StageLayout& laid, const Config& c,
+                   const TimingParams& timing, const TileConstraints& constraints = {});
 
 }  // namespace weft::vta

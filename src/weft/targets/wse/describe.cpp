@@ -57,7 +57,7 @@ Json describe(const StageProgram& p) {
       it["chunk"] = i.chunk;
       it["reduce"] = i.reduce;
       it["travels"] = i.travels;
-      it["spread"] = static_cast<int>(i.spread);
+      it["spread"] = static_cast<int>(i.partition);
       iters.push_back(it);
     }
     row["iters"] = iters;

@@ -228,11 +228,11 @@ void CslEmitter::init(const Stage& s, std::string& body) {
     body += cat("  ", dtype.bits == 16 ? "@mov16" : "@mov32", "(", all, ", ", value, ");\n");
   };
   bool constant = !s.init_guard && (as<IntImmNode>(s.init) || as<FloatImmNode>(s.init));
-  if (constant && !s.keeps && s.reduced == Spread::none) return fill(expr(s, s.init));
+  if (constant && !s.keeps && s.reduced == Partition::none) return fill(expr(s, s.init));
   std::string indent = "  ", begin = cat(place, " = ", expr(s, s.init), ";\n");
   if (s.init_guard)
     begin = cat("if ", expr(s, s.init_guard), " { ", place, " = ", expr(s, s.init), "; }\n");
-  if (s.reduced == Spread::none) {
+  if (s.reduced == Partition::none) {
     std::string closing = loops(s, spatial, body, indent);
     body += cat(indent, begin, closing);
     return;
@@ -240,7 +240,7 @@ void CslEmitter::init(const Stage& s, std::string& body) {
   // One PE of the chain begins with the init, the others with nothing.
   fill(cat("@as(", csl_type(dtype), ", ", identity(s.combine, dtype), ")"));
   if (constant && is_identity(s.combine, s.init)) return;
-  body += cat("  if (px == 0", s.reduced == Spread::xy ? " and py == 0" : "", ") {\n");
+  body += cat("  if (px == 0", s.reduced == Partition::xy ? " and py == 0" : "", ") {\n");
   indent = "    ";
   std::string inner, ends;
   loops(s, spatial, inner, indent);
@@ -257,11 +257,11 @@ std::string CslEmitter::parts(const Stage& s, const std::string& body) const {
   for (const StageIter& i : s.iters) {
     if (i.extent == 1) continue;
     const std::string& name = i.name;
-    if (i.spread == Spread::none) {
+    if (i.partition == Partition::none) {
       out += cat("  const n_", name, ": i32 = ", i.extent, ";\n");
       continue;
     }
-    const bool columns = i.spread != Spread::y, rows = i.spread != Spread::x;
+    const bool columns = i.partition != Partition::y, rows = i.partition != Partition::x;
     const std::int64_t count =
         std::int64_t{columns ? p_.width : 1} * std::int64_t{rows ? p_.height : 1};
     const bool even = count * i.chunk == i.extent;
@@ -302,7 +302,7 @@ std::string CslEmitter::stage(std::size_t number_of) {
   arrays += declare(s.output);
   std::string body;
   for (const LocalArray& a : s.inputs) {
-    if (a.move.kind != Movement::Kind::none) body += movement(s, a);
+    if (a.move.kind != Redistribution::Kind::none) body += movement(s, a);
   }
   auto all = [](std::size_t) { return true; };
   std::string place = cat(s.output.name, "[", index(s, s.output, output_offset(s)), "]");
@@ -317,9 +317,9 @@ std::string CslEmitter::stage(std::size_t number_of) {
     if (s.guard) update = cat("if ", expr(s, s.guard), " { ", update, " }");
     body += cat(indent, update, "\n", closing);
   }
-  if ((s.reduced == Spread::x || s.reduced == Spread::xy) && p_.width > 1)
+  if ((s.reduced == Partition::x || s.reduced == Partition::xy) && p_.width > 1)
     body += chain(s, "x", "true", 2, 3);
-  if (s.reduced == Spread::xy && p_.height > 1) body += chain(s, "y", "px == 0", 4, 5);
+  if (s.reduced == Partition::xy && p_.height > 1) body += chain(s, "y", "px == 0", 4, 5);
   body = cat("fn stage", number_of, "() void {\n", parts(s, body), body,
              "  sys_mod.unblock_cmd_stream();\n}\n");
   std::string fresh;  // stages share descriptors of one array

@@ -36,15 +36,15 @@ std::size_t single_iterator(const Stage& s, const LocalArray& a, std::size_t d) 
 /// Whether nothing but zeros is ever beyond the buffer in the box: it begins as zeros, and every
 /// PE's own part, of which borders are copies, lies inside.
 bool zero_beyond(const StageProgram& p, const LocalArray& a) {
-  const Movement& m = a.move;
-  if (m.kind != Movement::Kind::halo) return false;
+  const Redistribution& m = a.move;
+  if (m.kind != Redistribution::Kind::halo) return false;
   const std::vector<std::int64_t>& shape = p.buffers[a.buffer].shape;
   for (std::size_t d = 0; d < m.parts.size(); ++d) {
-    const Movement::Part& part = m.parts[d];
-    if (part.spread == Spread::xy || a.along_data(d)) return false;
-    const std::int64_t parts = part.spread == Spread::x   ? p.width
-                               : part.spread == Spread::y ? p.height
-                                                          : 1;
+    const Redistribution::Part& part = m.parts[d];
+    if (part.partition == Partition::xy || a.along_data(d)) return false;
+    const std::int64_t parts = part.partition == Partition::x   ? p.width
+                               : part.partition == Partition::y ? p.height
+                                                                : 1;
     if (m.box[d] * parts != shape[d] || (parts > 1 && part.chunk != m.box[d])) return false;
   }
   return true;
@@ -113,7 +113,7 @@ Expr without_border_conditions(const StageProgram& p, const Stage& s, const Expr
 }
 
 bool reads_corners(const StageProgram& p, const Stage& s, const LocalArray& a) {
-  const Movement& m = a.move;
+  const Redistribution& m = a.move;
   bool corners = s.panels || s.guard;
   for_each_expr(s.value, [&](const Expr& e) {
     const auto* load = as<LoadNode>(e);
@@ -121,7 +121,7 @@ bool reads_corners(const StageProgram& p, const Stage& s, const LocalArray& a) {
     if (!load || find_local(p, s, *load, &at) != &a) return;
     int sides = 0;
     for (std::size_t d = 0; d < at.size(); ++d) {
-      if (m.parts[d].spread == Spread::none) continue;
+      if (m.parts[d].partition == Partition::none) continue;
       const std::size_t k = single_iterator(s, a, d);
       if (k > s.iters.size() || a.along_data(d)) {
         corners = true;

@@ -79,9 +79,9 @@ std::string CslEmitter::expr(const Stage& s, const Expr& e) {
     case ExprKind::var:
       for (const StageIter& i : s.iters) {
         if (i.var.get() != e.get()) continue;
-        std::string v = i.extent == 1              ? "@as(i32, 0)"
-                        : i.spread == Spread::none ? i.name
-                                                   : cat("(lo_", i.name, " + ", i.name, ")");
+        std::string v = i.extent == 1                    ? "@as(i32, 0)"
+                        : i.partition == Partition::none ? i.name
+                                                         : cat("(lo_", i.name, " + ", i.name, ")");
         return type() == "i32" ? v : cat("@as(", type(), ", ", v, ")");
       }
       break;

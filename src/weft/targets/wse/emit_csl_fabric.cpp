@@ -61,7 +61,7 @@ std::string CslEmitter::fabric(bool in, const std::string& extent, const char* c
 }
 
 std::string CslEmitter::halo(const LocalArray& a, bool corners) {
-  const Movement& m = a.move;
+  const Redistribution& m = a.move;
   const std::string mov = p_.buffers[a.buffer].dtype.bits == 16 ? "@mov16" : "@mov32";
   const std::size_t rank = a.extent.size();
   struct Box {
@@ -141,23 +141,23 @@ std::string CslEmitter::halo(const LocalArray& a, bool corners) {
   };
   std::string rest;
   for (std::size_t d = 0; d < rank; ++d) {  // along the rows from the own part
-    if (m.parts[d].spread != Spread::x) continue;
+    if (m.parts[d].partition != Partition::x) continue;
     auto [sends, takes] = exchange(d, true, true, m.from, m.box, part, here);
     out += sends;
     rest += takes;
   }
   for (std::size_t d = 0; d < rank && !corners; ++d) {
-    if (m.parts[d].spread != Spread::y) continue;
+    if (m.parts[d].partition != Partition::y) continue;
     auto [sends, takes] = exchange(d, false, true, m.from, m.box, part, here);
     out += sends;
     rest += takes;
   }
   out += copy + rest;
   for (std::size_t d = 0; d < rank && corners; ++d) {  // then along the columns, with what came
-    if (m.parts[d].spread != Spread::y) continue;
+    if (m.parts[d].partition != Partition::y) continue;
     Box whole = here;
     for (std::size_t e = 0; e < rank; ++e) {
-      if (e != d && m.parts[e].spread == Spread::x)
+      if (e != d && m.parts[e].partition == Partition::x)
         whole.start[e] = 0, whole.extent[e] = a.extent[e];
     }
     auto [sends, takes] = exchange(d, false, false, a.name, a.extent, whole, whole);
@@ -167,14 +167,14 @@ std::string CslEmitter::halo(const LocalArray& a, bool corners) {
 }
 
 std::string CslEmitter::movement(const Stage& s, const LocalArray& a) {
-  const Movement& m = a.move;
-  if (m.kind == Movement::Kind::halo) return halo(a, reads_corners(p_, s, a));
+  const Redistribution& m = a.move;
+  if (m.kind == Redistribution::Kind::halo) return halo(a, reads_corners(p_, s, a));
   const DType dtype = p_.buffers[a.buffer].dtype;
   const std::string mov = dtype.bits == 16 ? "@mov16" : "@mov32", here = cat(a.name, "_here");
   const std::string& buffer = p_.buffers[a.buffer].name;
   std::string out;
-  if (m.kind != Movement::Kind::gather) {
-    bool row = m.kind == Movement::Kind::row;
+  if (m.kind != Redistribution::Kind::gather) {
+    bool row = m.kind == Redistribution::Kind::row;
     std::string n = cat(a.size()), there = cat(a.name, "_there");
     const char* color = row ? "row_color" : "all_color";
     dsds_ += descriptor(here, a.name, a.size()) + descriptor(there, m.from, a.size());
@@ -197,7 +197,7 @@ std::string CslEmitter::movement(const Stage& s, const LocalArray& a) {
   out += cat("  // Every PE takes its part of ", buffer, ".\n");
   if (a.extent.size() == 1 && m.origin[0].base >= 0 && m.origin[0].cx >= 0 && m.origin[0].cy >= 0 &&
       m.parts[0].chunk == m.box[0] && !m.here &&
-      !(m.within_row && m.parts[0].spread == Spread::y)) {
+      !(m.within_row && m.parts[0].partition == Partition::y)) {
     // The parts lie in the order of the elements.
     const std::int64_t total = box * m.columns * m.rows;
     const std::string all = cat(a.name, "_gathered"), element = csl_type(dtype);
@@ -212,17 +212,17 @@ std::string CslEmitter::movement(const Stage& s, const LocalArray& a) {
   std::string row_of = "0", column_of = "0";
   // The last dimension goes as a run where every PE needs the same of it.
   const std::size_t rank = a.extent.size(), last = rank - 1;
-  const bool run = rank > 1 && m.parts[last].spread == Spread::none && m.origin[last].cx == 0 &&
-                   m.origin[last].cy == 0 && m.origin[last].base >= 0 &&
+  const bool run = rank > 1 && m.parts[last].partition == Partition::none &&
+                   m.origin[last].cx == 0 && m.origin[last].cy == 0 && m.origin[last].base >= 0 &&
                    m.origin[last].base + a.extent[last] <= p_.buffers[a.buffer].shape[last];
   for (std::size_t d = 0; d < rank; ++d) {
-    const Movement::Origin& o = m.origin[d];
+    const Redistribution::Origin& o = m.origin[d];
     if (run && d == last) {
       position = cat("(", position, ") * ", a.extent[d]);
       place = cat("(", place, ") * ", m.box[d], " + ", o.base);
       break;
     }
-    const Movement::Part& part = m.parts[d];
+    const Redistribution::Part& part = m.parts[d];
     std::string j = cat("j", d), g = cat("g", d);
     out += cat(indent, "for (@range(i32, ", a.extent[d], ")) |", j, "| {\n");
     indent += "  ";
@@ -231,12 +231,12 @@ std::string CslEmitter::movement(const Stage& s, const LocalArray& a) {
     inside += cat(inside.empty() ? "" : " and ", g, " >= 0 and ", g, " < ",
                   p_.buffers[a.buffer].shape[d]);
     position = cat("(", position, ") * ", a.extent[d], " + ", j);
-    std::string part_of = part.spread == Spread::none ? "" : cat(g, " / ", part.chunk);
-    std::string local = part.spread == Spread::none ? g : cat(g, " % ", part.chunk);
+    std::string part_of = part.partition == Partition::none ? "" : cat(g, " / ", part.chunk);
+    std::string local = part.partition == Partition::none ? g : cat(g, " % ", part.chunk);
     place = cat("(", place, ") * ", m.box[d], " + ", local);
-    if (part.spread == Spread::x) column_of = part_of;
-    if (part.spread == Spread::y && !m.within_row) row_of = part_of;
-    if (part.spread == Spread::xy) {
+    if (part.partition == Partition::x) column_of = part_of;
+    if (part.partition == Partition::y && !m.within_row) row_of = part_of;
+    if (part.partition == Partition::xy) {
       column_of = cat("(", part_of, ") % ", p_.width);
       row_of = cat("(", part_of, ") / ", p_.width);
     }
@@ -265,7 +265,7 @@ std::string CslEmitter::movement(const Stage& s, const LocalArray& a) {
 }
 
 std::string CslEmitter::gather(const LocalArray& a, const std::string& mov, std::int64_t box) {
-  const Movement& m = a.move;
+  const Redistribution& m = a.move;
   const std::string own = cat(a.name, "_own"), all = cat(a.name, "_gathered"),
                     element = csl_type(p_.buffers[a.buffer].dtype);
   const std::int64_t line = box * m.columns, total = line * m.rows;

@@ -385,7 +385,8 @@ std::vector<std::vector<std::size_t>> VectorStage::choices() const {
   }
   // What is cut or ends early has a loop around it, unless it is the only one of the descriptor.
   auto fixed = [&](std::size_t k) {
-    return segments_[k].size() == 1 && (!s_.iters[k].reduce || s_.iters[k].spread == Spread::none);
+    return segments_[k].size() == 1 &&
+           (!s_.iters[k].reduce || s_.iters[k].partition == Partition::none);
   };
   std::vector<std::vector<std::size_t>> out;
   for (const auto& from : {spatial, reduce}) {
@@ -480,13 +481,13 @@ std::string VectorStage::text_of(const Plan& p, const std::vector<IterRange>& bo
     const StageIter& i = s_.iters[k];
     const bool vector = std::find(p.over.begin(), p.over.end(), k) != p.over.end();
     const bool whole = segments_[k].size() == 1;
-    if (i.extent == 1 || (i.chunk == 1 && whole && i.spread == Spread::none)) continue;
+    if (i.extent == 1 || (i.chunk == 1 && whole && i.partition == Partition::none)) continue;
     std::string from = "0", to;
     if (whole) {
-      const bool ends_early = i.reduce && i.spread != Spread::none;
+      const bool ends_early = i.reduce && i.partition != Partition::none;
       to = ends_early ? cat("n_", i.name) : cat(i.chunk);
       if (vector && !ends_early) continue;
-    } else if (i.spread == Spread::none) {
+    } else if (i.partition == Partition::none) {
       from = cat(box[k].begin);
       to = cat(box[k].end);
     } else {

@@ -7,20 +7,20 @@ namespace weft::wse {
 
 Ways::Ways(const StageProgram& p) {
   for (const Stage& s : p.stages) {
-    x |= s.reduced == Spread::x || s.reduced == Spread::xy;
-    y |= s.reduced == Spread::xy;
+    x |= s.reduced == Partition::x || s.reduced == Partition::xy;
+    y |= s.reduced == Partition::xy;
     for (const LocalArray& a : s.inputs) {
-      const Movement& m = a.move;
-      if (m.kind == Movement::Kind::halo) {
+      const Redistribution& m = a.move;
+      if (m.kind == Redistribution::Kind::halo) {
         for (std::size_t d = 0; d < a.extent.size(); ++d) {
-          const bool along_x = m.parts[d].spread == Spread::x;
+          const bool along_x = m.parts[d].partition == Partition::x;
           (along_x ? east : south) |= m.before[d] > 0;
           (along_x ? x : y) |= m.after[d] > 0;
         }
       }
-      row |= m.kind == Movement::Kind::row;
-      all |= m.kind == Movement::Kind::all;
-      if (m.kind != Movement::Kind::gather || m.here) continue;
+      row |= m.kind == Redistribution::Kind::row;
+      all |= m.kind == Redistribution::Kind::all;
+      if (m.kind != Redistribution::Kind::gather || m.here) continue;
       x |= m.columns > 1;
       y |= m.rows > 1;
       (m.within_row ? row : all) = true;

@@ -275,7 +275,7 @@ void Lowering::stage(const stages::Leaf& leaf, const stages::Visits& visits) {
       if (!l) return;
       for (const Stage& before : out_.stages) {
         after_chain |= out_.buffers[before.output.buffer].buffer.get() == l->buffer.get() &&
-                       (before.reduced == Spread::x || before.after_chain);
+                       (before.reduced == Partition::x || before.after_chain);
       }
     });
   };
@@ -315,7 +315,8 @@ std::int64_t StageProgram::gathered(DType dtype) const {
   std::int64_t n = 0;
   for (const Stage& s : stages) {
     for (const LocalArray& a : s.inputs) {
-      if (a.move.kind == Movement::Kind::gather && !a.move.here && buffers[a.buffer].dtype == dtype)
+      if (a.move.kind == Redistribution::Kind::gather && !a.move.here &&
+          buffers[a.buffer].dtype == dtype)
         n = std::max(n, a.move.gathered());
     }
   }

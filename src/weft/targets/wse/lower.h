@@ -26,12 +26,12 @@ struct StageIter {
   std::int64_t min = 0, extent = 1, chunk = 1;
   bool reduce = false;
   bool travels = false;  // an operand's own division of a reduction: nothing is repeated over it
-  Spread spread = Spread::none;
+  Partition partition = Partition::none;
 };
 
 /// How an input that an earlier stage has left on other PEs, or in other boxes, comes to its
 /// readers.
-struct Movement {
+struct Redistribution {
   enum class Kind : std::uint8_t {
     none,
     row,     // broadcast: the first column holds the box of every PE of its row
@@ -42,7 +42,7 @@ struct Movement {
   /// Element i of the writer's dimension lies in part i / chunk, which `spread` places.
   struct Part {
     std::int64_t chunk = 1;
-    Spread spread = Spread::none;
+    Partition partition = Partition::none;
   };
   /// First element of the reader's box on PE (x, y): base + cx * x + cy * y.
   struct Origin {
@@ -74,9 +74,9 @@ struct LocalArray {
   std::vector<std::int64_t> base, extent;
   std::vector<std::size_t> order;  // dimensions in memory, outermost first; empty: as they are
   std::vector<bool> data;          // dimensions that data decide: the box has all of them
-  bool kept = false;  // it is an earlier stage's output, still in place: `name` is that one's
-  Movement move;      // or comes from one over the fabric
-  bool on_wafer() const { return kept || move.kind != Movement::Kind::none; }
+  bool kept = false;    // it is an earlier stage's output, still in place: `name` is that one's
+  Redistribution move;  // or comes from one over the fabric
+  bool on_wafer() const { return kept || move.kind != Redistribution::Kind::none; }
   bool along_data(std::size_t d) const { return d < data.size() && data[d]; }
   std::int64_t size() const {
     std::int64_t n = 1;
@@ -109,13 +109,13 @@ struct Stage {
   ir::Expr init, value;  // value: what is stored, or what is combined into the element
   /// Which points the value and the init are stored at; null: all.
   ir::Expr guard, init_guard;
-  Spread reduced = Spread::none;
+  Partition reduced = Partition::none;
   bool after_chain = false;  // placed on the rows, as a reduction before it ended in column 0
   std::optional<Panels> panels;
   bool collect = true;  // the output goes back to the buffer; else only later stages read it
   bool whole = false;   // the output is all of its buffer
-  Spread held =
-      Spread::none;  // where it is valid: everywhere, in the first column, on the first PE
+  Partition held =
+      Partition::none;  // where it is valid: everywhere, in the first column, on the first PE
 };
 
 struct StageBuffer {

@@ -57,9 +57,9 @@ bool Lowering::place_panels(Stage& s) {
   if (!reaches(*a, vi.get(), vk.get()) || !reaches(*b, vk.get(), vj.get())) return false;
 
   const std::int64_t k = s.iters[p.k].extent;
-  s.iters[p.i].spread = Spread::y;
+  s.iters[p.i].partition = Partition::y;
   s.iters[p.i].chunk = ceil_div(s.iters[p.i].extent, out_.height);
-  s.iters[p.j].spread = Spread::x;
+  s.iters[p.j].partition = Partition::x;
   s.iters[p.j].chunk = ceil_div(s.iters[p.j].extent, out_.width);
   const std::int64_t rows = s.iters[p.i].chunk, columns = s.iters[p.j].chunk;
   const std::int64_t part_a = ceil_div(k, out_.width), part_b = ceil_div(k, out_.height);
@@ -80,18 +80,18 @@ bool Lowering::place_panels(Stage& s) {
   p.steps = ceil_div(k, p.block);
 
   // The operands' own divisions of k.
-  auto divided = [&](const char* name, std::int64_t chunk, Spread spread) {
+  auto divided = [&](const char* name, std::int64_t chunk, Partition partition) {
     StageIter it;
     it.var = make_var(cat(vk->name, name), vk->dtype);
     it.name = cat("i", s.iters.size());
     it.extent = k;
     it.chunk = chunk;
     it.reduce = it.travels = true;
-    it.spread = chunk >= k ? Spread::none : spread;
+    it.partition = chunk >= k ? Partition::none : partition;
     s.iters.push_back(it);
     return it.var;
   };
-  const Var ka = divided("_a", p.a_part, Spread::x), kb = divided("_b", p.b_part, Spread::y);
+  const Var ka = divided("_a", p.a_part, Partition::x), kb = divided("_b", p.b_part, Partition::y);
   s.value = make_binary(ExprKind::mul, load(a->buffer, exchanged(a->indices, {{vk.get(), ka}})),
                         load(b->buffer, exchanged(b->indices, {{vk.get(), kb}})));
   s.panels = p;

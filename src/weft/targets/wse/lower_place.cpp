@@ -14,8 +14,8 @@ void Lowering::place(Stage& s, const std::vector<BoundPart>& parts) {
   bool chain = s.combine != Combine::none && !s.keeps;
   for (std::size_t k = 0; k < parts.size(); ++k) {
     StageIter& i = s.iters[k];
-    if (parts[k].spread == Spread::none) continue;
-    if (i.reduce && (!chain || parts[k].spread == Spread::y)) {
+    if (parts[k].partition == Partition::none) continue;
+    if (i.reduce && (!chain || parts[k].partition == Partition::y)) {
       refuse("axis",
              cat("reduction iterator ", i.var->name, " of block ", s.name,
                  chain ? " goes over \"pe.y\"; sums end along rows first"
@@ -23,9 +23,9 @@ void Lowering::place(Stage& s, const std::vector<BoundPart>& parts) {
              chain ? "bind it to pe.x, or to (y * width + x)"
                    : "give the block an init, or leave the iterator on one PE");
     }
-    i.spread = parts[k].spread;
+    i.partition = parts[k].partition;
     i.chunk = std::min(parts[k].chunk, i.extent);
-    if (i.reduce) s.reduced = i.spread;
+    if (i.reduce) s.reduced = i.partition;
   }
 }
 
@@ -34,11 +34,12 @@ void Lowering::place(Stage& s, bool after_chain) {
   for (StageIter& i : s.iters) {
     if (i.extent > 1) (i.reduce ? reduce : spatial).push_back(&i);
   }
-  auto spread = [&](StageIter& i, Spread how) {
-    std::int64_t parts = how == Spread::x   ? out_.width
-                         : how == Spread::y ? out_.height
-                                            : static_cast<std::int64_t>(out_.width) * out_.height;
-    i.spread = how;
+  auto spread = [&](StageIter& i, Partition how) {
+    std::int64_t parts = how == Partition::x ? out_.width
+                         : how == Partition::y
+                             ? out_.height
+                             : static_cast<std::int64_t>(out_.width) * out_.height;
+    i.partition = how;
     i.chunk = (i.extent + parts - 1) / parts;
   };
   auto largest = [](std::vector<StageIter*>& v) {
@@ -47,19 +48,19 @@ void Lowering::place(Stage& s, bool after_chain) {
   };
   bool chain = s.combine != Combine::none && !s.keeps;  // a reduction may end in a chain
   if (spatial.size() >= 2 && chain && reduce_in_place(s)) {
-    spread(*spatial[0], Spread::y);
+    spread(*spatial[0], Partition::y);
   } else if (spatial.size() >= 2) {
-    spread(*spatial[0], Spread::y);
-    spread(*spatial[1], Spread::x);
+    spread(*spatial[0], Partition::y);
+    spread(*spatial[1], Partition::x);
   } else if (spatial.size() == 1 && chain && !reduce.empty() && out_.width > 1) {
-    spread(*spatial[0], Spread::y);
-    spread(*largest(reduce), Spread::x);
-    s.reduced = Spread::x;
+    spread(*spatial[0], Partition::y);
+    spread(*largest(reduce), Partition::x);
+    s.reduced = Partition::x;
   } else if (spatial.size() == 1) {
-    spread(*spatial[0], after_chain ? Spread::y : Spread::xy);
+    spread(*spatial[0], after_chain ? Partition::y : Partition::xy);
   } else if (chain && !reduce.empty()) {
-    spread(*largest(reduce), Spread::xy);
-    s.reduced = Spread::xy;
+    spread(*largest(reduce), Partition::xy);
+    s.reduced = Partition::xy;
   }
   follow_writer(s);
 }
@@ -81,7 +82,7 @@ bool Lowering::reduce_in_place(Stage& s) {
     for (std::size_t d = 0; d < l->indices.size(); ++d) {
       for (std::size_t w = 0; w < from->iters.size(); ++w) {
         const StageIter& other = from->iters[w];
-        if (from->output.coef[d][w] != 1 || other.spread != Spread::x || other.extent == 1)
+        if (from->output.coef[d][w] != 1 || other.partition != Partition::x || other.extent == 1)
           continue;
         for (StageIter& i : s.iters) {
           if (i.var.get() != l->indices[d].get()) continue;
@@ -100,7 +101,7 @@ bool Lowering::reduce_in_place(Stage& s) {
   if (!found || !fits || (points.size() > 1 && points[1] >= found->extent)) return false;
   // A sum over more steps than the intermediate has, of a padded one, does not end in its parts.
   if (chunk * out_.width < found->extent) return false;
-  found->spread = s.reduced = Spread::x;
+  found->partition = s.reduced = Partition::x;
   found->chunk = std::min(chunk, found->extent);
   return true;
 }
@@ -126,7 +127,7 @@ void Lowering::follow_writer(Stage& s) {
         if (linear->coeffs[k] != 1 || i.reduce) continue;
         for (std::size_t w = 0; w < from->iters.size(); ++w) {
           const StageIter& other = from->iters[w];
-          if (from->output.coef[d][w] == 1 && other.spread == i.spread && !other.reduce)
+          if (from->output.coef[d][w] == 1 && other.partition == i.partition && !other.reduce)
             i.chunk = std::min(std::max(i.chunk, other.chunk), i.extent);
         }
       }
@@ -134,15 +135,15 @@ void Lowering::follow_writer(Stage& s) {
   });
 }
 
-std::vector<Movement::Origin> Lowering::origins(const Stage& s, const LocalArray& a) const {
+std::vector<Redistribution::Origin> Lowering::origins(const Stage& s, const LocalArray& a) const {
   std::vector<Origin> out;
   for (std::size_t d = 0; d < a.extent.size(); ++d) {
     Origin o{a.base[d], 0, 0};
     for (std::size_t k = 0; k < s.iters.size(); ++k) {
       std::int64_t step = a.coef[d][k] * s.iters[k].chunk;
-      if (s.iters[k].spread == Spread::x) o.cx += step;
-      if (s.iters[k].spread == Spread::y) o.cy += step;
-      if (s.iters[k].spread == Spread::xy) {
+      if (s.iters[k].partition == Partition::x) o.cx += step;
+      if (s.iters[k].partition == Partition::y) o.cy += step;
+      if (s.iters[k].partition == Partition::xy) {
         o.cx += step;
         o.cy += step * out_.width;
       }
@@ -170,14 +171,14 @@ bool Lowering::covers(const Stage& s) const {
   return true;
 }
 
-Spread Lowering::where(const Stage& s, Spread inputs) {
-  if (s.reduced == Spread::xy || inputs == Spread::xy) return Spread::xy;
-  if (s.reduced == Spread::x || inputs == Spread::x) return Spread::x;
-  return Spread::none;
+Partition Lowering::where(const Stage& s, Partition inputs) {
+  if (s.reduced == Partition::xy || inputs == Partition::xy) return Partition::xy;
+  if (s.reduced == Partition::x || inputs == Partition::x) return Partition::x;
+  return Partition::none;
 }
-bool Lowering::uses(const Stage& s, Spread axis) {
+bool Lowering::uses(const Stage& s, Partition axis) {
   for (const StageIter& i : s.iters) {
-    if (i.spread == axis || i.spread == Spread::xy) return true;
+    if (i.partition == axis || i.partition == Partition::xy) return true;
   }
   return false;
 }
@@ -201,16 +202,16 @@ void Lowering::widen(const Stage& from, const Stage& s, LocalArray& a) const {
 }
 
 /// Whether the reader's box is the writer's with borders that neighbours have.
-bool Lowering::halo(const Stage& from, const LocalArray& a, Movement* m) const {
+bool Lowering::halo(const Stage& from, const LocalArray& a, Redistribution* m) const {
   const std::vector<Origin> at = origins(from, from.output);
   std::size_t wide = 0;
   for (std::size_t d = 0; d < m->box.size(); ++d) {
     const Origin &w = at[d], &r = m->origin[d];
-    const Spread spread = m->parts[d].spread;
-    if (w.cx != r.cx || w.cy != r.cy || spread == Spread::xy) return false;
+    const Partition partition = m->parts[d].partition;
+    if (w.cx != r.cx || w.cy != r.cy || partition == Partition::xy) return false;
     const std::int64_t before = w.base - r.base, after = r.base + a.extent[d] - w.base - m->box[d];
-    const bool divided =
-        (spread == Spread::x && out_.width > 1) || (spread == Spread::y && out_.height > 1);
+    const bool divided = (partition == Partition::x && out_.width > 1) ||
+                         (partition == Partition::y && out_.height > 1);
     const bool whole = w.base == 0 && m->box[d] >= out_.buffers[a.buffer].shape[d];
     if ((before > 0 || after > 0) && !(whole && !divided)) {  // beyond the buffer nothing is used
       if (!divided || before < 0 || after < 0 || std::max(before, after) > m->box[d]) return false;
@@ -222,47 +223,49 @@ bool Lowering::halo(const Stage& from, const LocalArray& a, Movement* m) const {
   return wide <= 4;  // dimensions of a descriptor
 }
 
-Movement Lowering::way(const Stage& from, Spread held, const Stage& s, const LocalArray& a,
-                       std::int64_t limit, bool borders) const {
-  Movement m;
+Redistribution Lowering::plan_redistribution(const Stage& from, Partition held, const Stage& s,
+                                             const LocalArray& a, std::int64_t limit,
+                                             bool borders) const {
+  Redistribution m;
   if (limit == 0) return m;
   m.from = from.output.name;
   m.box = from.output.extent;
   m.origin = origins(s, a);
-  if (held != Spread::none && m.box == a.extent && origins(from, from.output) == m.origin) {
-    m.kind = held == Spread::x ? Movement::Kind::row : Movement::Kind::all;
+  if (held != Partition::none && m.box == a.extent && origins(from, from.output) == m.origin) {
+    m.kind = held == Partition::x ? Redistribution::Kind::row : Redistribution::Kind::all;
     return m;
   }
   bool by_x = false, by_y = false, by_xy = false;
   m.within_row = true;
   for (std::size_t d = 0; d < m.box.size(); ++d) {
-    Movement::Part part;
+    Redistribution::Part part;
     for (std::size_t k = 0; k < from.iters.size(); ++k) {
       if (from.output.coef[d][k] == 0 || from.iters[k].extent == 1) continue;
-      part = {from.iters[k].chunk, from.iters[k].spread};
+      part = {from.iters[k].chunk, from.iters[k].partition};
     }
-    by_x |= part.spread == Spread::x;
-    by_y |= part.spread == Spread::y;
-    by_xy |= part.spread == Spread::xy;
-    if (part.spread == Spread::y && out_.height > 1)
+    by_x |= part.partition == Partition::x;
+    by_y |= part.partition == Partition::y;
+    by_xy |= part.partition == Partition::xy;
+    if (part.partition == Partition::y && out_.height > 1)
       m.within_row &= m.origin[d] == Origin{0, 0, part.chunk} && a.extent[d] <= part.chunk;
     m.parts.push_back(part);
   }
-  if (borders && held == Spread::none && halo(from, a, &m)) {
-    m.kind = Movement::Kind::halo;
+  if (borders && held == Partition::none && halo(from, a, &m)) {
+    m.kind = Redistribution::Kind::halo;
     return m;
   }
-  m.within_row &= !by_xy && held != Spread::xy;
+  m.within_row &= !by_xy && held != Partition::xy;
   if (by_x || by_xy) m.columns = out_.width;
   if ((by_y || by_xy) && !m.within_row) m.rows = out_.height;
-  m.here = held == Spread::none && m.columns == 1 && m.rows == 1;
-  if (m.gathered() * out_.buffers[a.buffer].dtype.bytes() <= limit) m.kind = Movement::Kind::gather;
+  m.here = held == Partition::none && m.columns == 1 && m.rows == 1;
+  if (m.gathered() * out_.buffers[a.buffer].dtype.bytes() <= limit)
+    m.kind = Redistribution::Kind::gather;
   return m;
 }
 
 void Lowering::keep_in_place(std::int64_t limit) {
   if (out_.has_panels()) limit = 0;  // their colors take the queues
-  std::vector<Spread> valid(out_.stages.size(), Spread::none);
+  std::vector<Partition> valid(out_.stages.size(), Partition::none);
   std::vector<std::ptrdiff_t> writer(out_.buffers.size(), -1);  // last stage that covers it
   for (Stage& s : out_.stages) s.collect = false;
   auto fetched = [&](std::size_t buffer) {  // its last writer must hand it out
@@ -272,17 +275,17 @@ void Lowering::keep_in_place(std::int64_t limit) {
   };
   for (std::size_t j = 0; j < out_.stages.size(); ++j) {
     Stage& s = out_.stages[j];
-    Spread inputs = Spread::none;
+    Partition inputs = Partition::none;
     auto alias = [&](LocalArray& a) {
       std::ptrdiff_t w = writer[a.buffer];
       if (w < 0) return false;
       const Stage& from = out_.stages[static_cast<std::size_t>(w)];
-      Spread held = valid[static_cast<std::size_t>(w)];
+      Partition held = valid[static_cast<std::size_t>(w)];
       if (from.output.extent != a.extent || origins(from, from.output) != origins(s, a))
         return false;
       // Values that only column 0 (or PE 0) has serve a stage that works there only.
-      if (held == Spread::x && uses(s, Spread::x)) return false;
-      if (held == Spread::xy && (uses(s, Spread::x) || uses(s, Spread::y))) return false;
+      if (held == Partition::x && uses(s, Partition::x)) return false;
+      if (held == Partition::xy && (uses(s, Partition::x) || uses(s, Partition::y))) return false;
       a.name = from.output.name;
       a.kept = true;
       inputs = std::max(inputs, held);
@@ -294,17 +297,17 @@ void Lowering::keep_in_place(std::int64_t limit) {
         const std::ptrdiff_t w = writer[a.buffer];
         if (a.kept || w < 0) continue;
         if (limit && borders) widen(out_.stages[static_cast<std::size_t>(w)], s, a);
-        a.move = way(out_.stages[static_cast<std::size_t>(w)], valid[static_cast<std::size_t>(w)],
-                     s, a, limit, borders);
+        a.move = plan_redistribution(out_.stages[static_cast<std::size_t>(w)],
+                                     valid[static_cast<std::size_t>(w)], s, a, limit, borders);
       }
     };
     // Borders are sent while the stage goes on: nothing else may use their colors meanwhile.
-    choose(s.reduced == Spread::none);
-    auto travels = [&](Movement::Kind kind) {
+    choose(s.reduced == Partition::none);
+    auto travels = [&](Redistribution::Kind kind) {
       return std::any_of(s.inputs.begin(), s.inputs.end(),
                          [&](const LocalArray& a) { return a.move.kind == kind; });
     };
-    if (travels(Movement::Kind::halo) && travels(Movement::Kind::gather)) choose(false);
+    if (travels(Redistribution::Kind::halo) && travels(Redistribution::Kind::gather)) choose(false);
     for (LocalArray& a : s.inputs) {
       if (!a.on_wafer()) fetched(a.buffer);
     }
@@ -338,7 +341,8 @@ void Lowering::find_takes() {
   };
   for (const Stage& from : out_.stages) {
     const StageBuffer& result = out_.buffers[from.output.buffer];
-    if (!from.collect || !from.whole || from.held != Spread::none || !parameter(from.output.buffer))
+    if (!from.collect || !from.whole || from.held != Partition::none ||
+        !parameter(from.output.buffer))
       continue;
     for (const Stage& s : out_.stages) {
       if (s.panels) continue;  // their operands are divided along the reduction

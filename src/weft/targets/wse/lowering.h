@@ -26,7 +26,7 @@ class Lowering {
   StageProgram run();
 
  private:
-  using Origin = Movement::Origin;
+  using Origin = Redistribution::Origin;
   /// For arrays; code takes the rest, some 500 bytes a stage.
   std::int64_t free_bytes() const {
     const auto stages = static_cast<std::int64_t>(out_.stages.size());
@@ -76,18 +76,18 @@ class Lowering {
   void follow_writer(Stage& s);
   bool reduce_in_place(Stage& s);
   void widen(const Stage& from, const Stage& s, LocalArray& a) const;
-  bool halo(const Stage& from, const LocalArray& a, Movement* m) const;
+  bool halo(const Stage& from, const LocalArray& a, Redistribution* m) const;
   std::vector<Origin> origins(const Stage& s, const LocalArray& a) const;
   /// Whether the stage writes every element of its output's buffer, each box without holes.
   bool covers(const Stage& s) const;
   /// PEs that hold the right values of what a stage has written: all, or those of column 0 or the
   /// first one only, where a chain ended.
-  static Spread where(const Stage& s, Spread inputs);
-  static bool uses(const Stage& s, Spread axis);
+  static Partition where(const Stage& s, Partition inputs);
+  static bool uses(const Stage& s, Partition axis);
   /// The way of `a` from the output of `from`, whose values `held` says where to find; none: the
   /// memory beside the wafer. `borders`: halos are allowed.
-  Movement way(const Stage& from, Spread held, const Stage& s, const LocalArray& a,
-               std::int64_t limit, bool borders) const;
+  Redistribution plan_redistribution(const Stage& from, Partition held, const Stage& s,
+                                     const LocalArray& a, std::int64_t limit, bool borders) const;
   /// Intermediates stay on the PEs where a reader's box is the writer's on every PE that matters,
   /// or go there over the fabric; gathering takes at most `limit` bytes.
   void keep_in_place(std::int64_t limit);

@@ -13,9 +13,9 @@ using namespace ir;
 
 namespace {
 
-Spread axis_of(const ForNode* loop) {
-  if (loop->for_kind != ForKind::bound) return Spread::none;
-  return loop->axis == "pe.x" ? Spread::x : Spread::y;
+Partition axis_of(const ForNode* loop) {
+  if (loop->for_kind != ForKind::bound) return Partition::none;
+  return loop->axis == "pe.x" ? Partition::x : Partition::y;
 }
 
 BoundPart part_of(const stages::Leaf& leaf, std::size_t i, const stages::Binding& binding,
@@ -23,7 +23,7 @@ BoundPart part_of(const stages::Leaf& leaf, std::size_t i, const stages::Binding
   const std::vector<stages::Digit>& digits = binding.digits;
   const auto bound = static_cast<std::size_t>(
       std::count_if(digits.begin(), digits.end(),
-                    [](const stages::Digit& d) { return axis_of(d.loop) != Spread::none; }));
+                    [](const stages::Digit& d) { return axis_of(d.loop) != Partition::none; }));
   if (bound == 0) return {};
   auto wrong = [&](const char* why) {
     throw Error(ErrorKind::lower, "wse.lower.axis",
@@ -33,14 +33,15 @@ BoundPart part_of(const stages::Leaf& leaf, std::size_t i, const stages::Binding
   };
   if (binding.start != 0) wrong("the first PE does not have element 0");
   for (std::size_t d = 0; d < bound; ++d) {
-    if (axis_of(digits[d].loop) == Spread::none || digits[d].reversed)
+    if (axis_of(digits[d].loop) == Partition::none || digits[d].reversed)
       wrong("a loop over PEs is not the outermost part, in rising order");
   }
-  const Spread outer = axis_of(digits[0].loop);
+  const Partition outer = axis_of(digits[0].loop);
   if (bound == 1) return {outer, digits[0].scale};
-  if (outer != Spread::y || digits[1].extent != width || digits[0].scale != digits[1].scale * width)
+  if (outer != Partition::y || digits[1].extent != width ||
+      digits[0].scale != digits[1].scale * width)
     wrong("loops on both axes do not go over all PEs row by row");
-  return {Spread::xy, digits[1].scale};
+  return {Partition::xy, digits[1].scale};
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ std::vector<BoundPart> parts_of(const stages::Leaf& leaf, const stages::Visits& 
                                 std::int32_t width) {
   std::vector<BoundPart> out;
   if (std::none_of(leaf.loops.begin(), leaf.loops.end(),
-                   [](const ForNode* l) { return axis_of(l) != Spread::none; }))
+                   [](const ForNode* l) { return axis_of(l) != Partition::none; }))
     return out;
   for (std::size_t i = 0; i < visits.bindings.size(); ++i)
     out.push_back(part_of(leaf, i, visits.bindings[i], width));

@@ -9,10 +9,10 @@
 
 namespace weft::wse {
 
-enum class Spread : std::uint8_t { none, x, y, xy };  // xy: over all PEs, row by row
+enum class Partition : std::uint8_t { none, x, y, xy };  // xy: over all PEs, row by row
 
 struct BoundPart {
-  Spread spread = Spread::none;
+  Partition partition = Partition::none;
   std::int64_t chunk = 0;
 };
 

@@ -31,7 +31,8 @@ std::unique_ptr<FastProgram> make_translated(const Program& program,
 /// Who runs the code.
 enum class Role : std::uint8_t {
   alone,   // everything, on one thread
-  values,  // registers and memory; what shared units need to know is written down (engine/ahead.h)
+  values,  // registers and memory; what shared units need to know is written down
+           // (engine/decoupled_timing.h)
   clocks,  // the rest, from what was written down
 };
 

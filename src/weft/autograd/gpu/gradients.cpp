@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/autograd/grid_gradients.h"
+#include "weft/autograd/gpu/gradients.h"
 
 #include "weft/array/ops.h"
 #include "weft/array/turned.h"

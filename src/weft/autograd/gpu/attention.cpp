@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/autograd/grid_attention.h"
+#include "weft/autograd/gpu/attention.h"
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 
 #include "weft/base/integers.h"
-#include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/devices/operators.h"
 #include "weft/devices/tuned_decisions.h"
 #include "weft/operators/attention.h"
 #include "weft/operators/attention_tiles.h"

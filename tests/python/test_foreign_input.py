@@ -82,11 +82,11 @@ def test_the_manual_of_errors_knows_prefixes(capsys):
 def test_names_of_numpy_lead_to_ours():
     import re
 
-    from weft._names import ELSEWHERE
+    from weft._names import SUGGESTIONS
 
     with pytest.raises(AttributeError, match=r"'jit'; here it is weft\.compile"):
         weft.jit  # noqa: B018
-    for name, ours in ELSEWHERE.items():
+    for name, ours in SUGGESTIONS.items():
         assert not hasattr(weft, name), name
         for path in re.findall(r"\bweft\.([\w.]+)", ours):
             value = weft

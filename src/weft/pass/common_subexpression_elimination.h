@@ -10,6 +10,6 @@
 
 namespace weft::pass {
 
-ir::PrimFunc merge_expressions(const ir::PrimFunc& f);
+ir::PrimFunc common_subexpression_elimination(const ir::PrimFunc& f);
 
 }  // namespace weft::pass

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/pass/merge_expressions.h"
+#include "weft/pass/common_subexpression_elimination.h"
 
 #include <algorithm>
 
@@ -367,7 +367,7 @@ class Kernels final : public Rewriter {
 
 }  // namespace
 
-PrimFunc merge_expressions(const PrimFunc& f) {
+PrimFunc common_subexpression_elimination(const PrimFunc& f) {
   bool launches = false;
   for_each_stmt(f->body, [&](const Stmt& s) { launches |= s->kind == StmtKind::launch; });
   Stmt body = launches ? Kernels().rewrite(f->body) : Merge().region(f->body);

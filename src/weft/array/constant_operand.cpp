@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/array/known.h"
+#include "weft/array/constant_operand.h"
 
 #include <bit>
 #include <cmath>
@@ -40,8 +40,8 @@ void division(T d, std::int64_t* constants) {
 
 }  // namespace
 
-KnownRow known_limits(Elem kernel, const Scalar& low, const Scalar& high) {
-  KnownRow out;
+ConstantOperandKernel constant_limits_kernel(Elem kernel, const Scalar& low, const Scalar& high) {
+  ConstantOperandKernel out;
   if (kernel != Elem::float32 && kernel != Elem::float64) return out;
   for (const Scalar* limit : {&low, &high}) {
     if (limit->kind == Kind::complex || limit->beyond || std::isnan(exponent_of(*limit)))
@@ -53,8 +53,8 @@ KnownRow known_limits(Elem kernel, const Scalar& low, const Scalar& high) {
   return out;
 }
 
-KnownRow known_row(Op op, Elem kernel, const Scalar& number) {
-  KnownRow out;
+ConstantOperandKernel constant_operand_kernel(Op op, Elem kernel, const Scalar& number) {
+  ConstantOperandKernel out;
   const auto e = static_cast<int>(kernel);
   auto known = [&](Known way) { return one_kernels().known[static_cast<int>(way)][e]; };
   auto row = [&](Op same) { return kernels().elementwise[static_cast<int>(same)][e]; };

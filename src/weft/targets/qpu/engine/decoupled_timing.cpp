@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/targets/qpu/engine/ahead.h"
+#include "weft/targets/qpu/engine/decoupled_timing.h"
 
 #include <algorithm>
 #include <chrono>
@@ -187,7 +187,7 @@ void Ahead::sleep(Who who, F ready) {
   if (!running_) weft::wait(changed_, lock, ready);
   --sleeping_;
   lock.unlock();
-  if (who == kOwn) aside_.calls();  // kernels like to wake it where its waker runs
+  if (who == kOwn) affinity_.calls();  // kernels like to wake it where its waker runs
 }
 
 void Ahead::tell() {
@@ -216,7 +216,7 @@ int Ahead::candidate(int first, int end) const {
 }
 
 void Ahead::work() {
-  aside_.works();
+  affinity_.works();
   while (true) {
     while (!quit_ && idle_) wait(kOther, [&] { return quit_.load() || !idle_.load(); });
     if (quit_) return;
@@ -474,7 +474,7 @@ void Ahead::put_back() {
 }
 
 bool Ahead::run_prepared(std::int64_t limit_cycles, std::int64_t window) {
-  aside_.calls();
+  affinity_.calls();
   looks_[kOwn].count = looks_[kOther].count = 0;
   worked_[kOwn] = -processor_time();
   running_ = true;

@@ -8,16 +8,17 @@
 
 namespace weft {
 
-struct KnownRow {
+struct ConstantOperandKernel {
   ElementwiseFn fn = nullptr;                  // null: no such way
   alignas(16) std::int64_t constants[3] = {};  // its second operand
 };
 /// Limits of float32 and float64 from below and above, if there is a way for them.
-KnownRow known_limits(Elem kernel, const Scalar& low, const Scalar& high);
+ConstantOperandKernel constant_limits_kernel(Elem kernel, const Scalar& low, const Scalar& high);
 /// out = x by such a way, of the kernel's type; arrays of one shape on the host.
-void run_known(const KnownRow& row, Elem kernel, const NDArray& out, const NDArray& x);
+void run_constant_operand(const ConstantOperandKernel& row, Elem kernel, const NDArray& out,
+                          const NDArray& x);
 /// For arrays of `kernel`'s type and this number on the right.
-KnownRow known_row(Op op, Elem kernel, const Scalar& number);
+ConstantOperandKernel constant_operand_kernel(Op op, Elem kernel, const Scalar& number);
 
 /// The exponent as a number; 0 where the scalar is complex or beyond 64 bits.
 inline double exponent_of(const Scalar& number) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/autograd/grid_resample.h"
+#include "weft/autograd/gpu/resample.h"
 
 #include "weft/base/integers.h"
 #include "weft/devices/kernel.h"

@@ -18,7 +18,7 @@ rules::GemmDecisions gemm_choice(const Grid& grid, const rules::GemmShape& shape
 rules::GemmDecisions tuned_gemm(const Ref<Device>& device, const rules::GemmShape& shape);
 
 /// Whether the device copies in bulk and multiplies whole tiles of operands of this type.
-bool has_whole_product(const Ref<Device>& device, Elem elem);
+bool has_warp_specialized_product(const Ref<Device>& device, Elem elem);
 
 /// Whether it multiplies tiles of float8 operands.
 bool has_scaled_product(const Ref<Device>& device);
@@ -35,9 +35,9 @@ bool prefers_product(const NDArray& out, const NDArray& a, const NDArray& b);
 /// where the device has no kernel for it. `measured`: instead of the choice. `scaled`: what the
 /// sums are multiplied by and what is added to them; float8 operands are of this form, and no
 /// batches are then.
-bool whole_product(const NDArray& out, const NDArray& a, const NDArray& b,
-                   const rules::GemmDecisions* measured = nullptr,
-                   const ProductScales* scaled = nullptr);
+bool warp_specialized_product(const NDArray& out, const NDArray& a, const NDArray& b,
+                              const rules::GemmDecisions* measured = nullptr,
+                              const ProductScales* scaled = nullptr);
 
 /// Images [n, channels, y, x] and windows' steps, margins and gaps along y and x. Each group of
 /// channels has as many results as another; float32 has one group.
@@ -47,11 +47,12 @@ struct Images {
 /// out[n, o, y, x] = sum over c, i, j of x[n, c, y * step + i * gap - before, ...] * weight[o, c,
 /// i, j], c of the channels of o's group; what lies outside of x is 0. `out` of the wanted extents,
 /// all of one 16-bit type, or float32.
-void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, const Images& images);
+void warp_specialized_conv(const NDArray& out, const NDArray& x, const NDArray& weight,
+                           const Images& images);
 /// Its gradients from g[n, o, y, x]: towards x, and towards the weights [o, c, i, j]; compact, null
 /// where not asked for.
-void whole_conv_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
-                          const NDArray& x, const NDArray& weight, const Images& images);
+void warp_specialized_conv_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
+                                     const NDArray& x, const NDArray& weight, const Images& images);
 
 /// A convolution and its two gradients.
 enum class ConvolutionOf : std::uint8_t { results, images, weights };

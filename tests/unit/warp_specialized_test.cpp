@@ -11,7 +11,7 @@
 
 #include "weft/base/error.h"
 #include "weft/devices/pieces.h"
-#include "weft/devices/whole_kernel.h"
+#include "weft/devices/warp_specialized_kernel.h"
 #include "weft/ir/build.h"
 #include "weft/ir/interpret.h"
 #include "weft/ir/roles.h"
@@ -21,10 +21,10 @@
 namespace weft {
 namespace {
 
-using device::kWholeNumbers;
-using device::WholeProduct;
-using Mode = WholeProduct::Mode;
-using Out = WholeProduct::Out;
+using device::kGemmParams;
+using device::WarpSpecializedGemm;
+using Mode = WarpSpecializedGemm::Mode;
+using Out = WarpSpecializedGemm::Out;
 
 float widen(std::uint16_t v) { return std::bit_cast<float>(std::uint32_t{v} << 16); }
 std::uint16_t narrow(float v) {
@@ -80,12 +80,12 @@ float product_of(bool pieces, const Element& a, const Element& b) {
 using Numbers = std::map<std::string_view, std::int64_t>;
 
 /// Points that run in turns, as the target ref has them.
-ir::PrimFunc joined(const WholeProduct& spec) {
+ir::PrimFunc joined(const WarpSpecializedGemm& spec) {
   return pass::run_pipeline(find_backend("ref").pipeline(Target::parse("ref")),
-                            device::whole_kernel(spec));
+                            device::warp_specialized_kernel(spec));
 }
 
-void run(const ir::PrimFunc& f, const WholeProduct& spec, Array& a, Array& b, void* out,
+void run(const ir::PrimFunc& f, const WarpSpecializedGemm& spec, Array& a, Array& b, void* out,
          std::int64_t out_size, const Array* out_array, const Numbers& numbers) {
   std::vector<ir::InterpretArg> args;
   auto flat = [&](void* data, std::int64_t n) { args.push_back({data, {n}, {}, 0, 0}); };
@@ -100,7 +100,7 @@ void run(const ir::PrimFunc& f, const WholeProduct& spec, Array& a, Array& b, vo
     for (std::size_t i = 0; i < axes; ++i) number(x->extents[i]);
     for (std::size_t i = 0; i + 1 < axes; ++i) number(x->strides[i]);
   }
-  for (std::string_view name : kWholeNumbers) {
+  for (std::string_view name : kGemmParams) {
     auto found = numbers.find(name);
     number(found == numbers.end() ? 1 : found->second);
   }
@@ -117,7 +117,7 @@ struct Layout {
 using Change = std::function<ir::PrimFunc(const ir::PrimFunc&)>;
 std::int64_t product_errors(const Layout& layout, std::int64_t m, std::int64_t n, std::int64_t k,
                             std::int64_t parts, const Change& change = {}) {
-  WholeProduct spec;
+  WarpSpecializedGemm spec;
   spec.type = dtypes::bfloat16, spec.out = layout.out;
   spec.a_along_m = layout.a_along_m, spec.b_along_n = layout.b_along_n;
   spec.groups = layout.groups, spec.columns = layout.columns, spec.stages = layout.stages;
@@ -203,7 +203,7 @@ std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y,
   // Of a group, odd ones: copies fill up what is missing to 8 and to 64.
   const std::int64_t kIn = groups_of > 1 ? 67 : 72, kOut = groups_of > 1 ? 5 : 72, pitch_in = 72,
                      pitch_out = groups_of > 1 ? 8 : 72;
-  WholeProduct spec;
+  WarpSpecializedGemm spec;
   spec.type = dtypes::bfloat16, spec.mode = Mode::patches, spec.groups = groups;
   spec.columns = 64, spec.stages = 3, spec.b_along_n = !turned, spec.pieces = pieces;
   spec.patch[0] = 4, spec.patch[1] = 8, spec.patch[2] = 2;
@@ -323,7 +323,7 @@ std::int64_t phase_errors(bool pieces, int groups, int step_x, int step_y, std::
   const auto [gap_x, gap_y, groups_of] = gaps;
   const std::int64_t kIn = groups_of > 1 ? 13 : 72, kOut = groups_of > 1 ? 67 : 70,
                      pitch = groups_of > 1 ? 16 : 72;
-  WholeProduct spec;
+  WarpSpecializedGemm spec;
   spec.type = dtypes::bfloat16, spec.mode = Mode::patches, spec.groups = groups;
   spec.columns = 64, spec.stages = 3, spec.b_along_n = false, spec.pieces = pieces;
   spec.out = pieces ? Out::partial : Out::stored;
@@ -425,7 +425,7 @@ void gradients_towards_weights(bool pieces, const Gaps& gaps = {}, bool whole = 
   constexpr std::int64_t kImages = 3, kHigh = 5, kWide = 6, kIn = 72, kOut = 72, kWindow = 3,
                          kBefore = 1;
   const auto [gap_x, gap_y, groups_of] = gaps;
-  WholeProduct spec;
+  WarpSpecializedGemm spec;
   spec.type = dtypes::bfloat16, spec.mode = Mode::places,
   spec.out = whole ? Out::copied : Out::partial;
   spec.grouped = groups_of > 1;
@@ -546,7 +546,7 @@ TEST(ArrayWhole, every_form_keeps_its_registers_on_a_card) {
   for (int groups : {1, 2}) {
     for (int columns : {64, 256}) {
       for (int which = 0; which < 13; ++which) {
-        WholeProduct p;
+        WarpSpecializedGemm p;
         p.pieces = which == 5 || which == 6 || which == 8;
         // Sums of steps are in registers beside those of the tile.
         const int most = p.pieces ? std::min(columns, 192) : columns;
@@ -568,7 +568,8 @@ TEST(ArrayWhole, every_form_keeps_its_registers_on_a_card) {
         options.observer.verify = true;
         Ref<runtime::Module> built;
         try {
-          built = build(ir::make_module(device::whole_kernel(p)), "cuda:arch=sm_90", options);
+          built = build(ir::make_module(device::warp_specialized_kernel(p)), "cuda:arch=sm_90",
+                        options);
         } catch (const Error& e) {
           if (e.code() == "cuda.nvrtc.absent") GTEST_SKIP() << e.what();
           throw;

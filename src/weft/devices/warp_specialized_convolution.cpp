@@ -64,7 +64,7 @@ Last room_for(const NDArray& out, std::int64_t groups) {
 /// A patch of 64 places that covers images of these extents with the least outside of them. Of
 /// equal ones that of the fewest images and the most nearly square: its places share more of their
 /// windows, and their results lie side by side.
-void choose_patch(WholeProduct& spec, WholeNumbers& x, std::int64_t n, std::int64_t h,
+void choose_patch(WarpSpecializedGemm& spec, GemmParams& x, std::int64_t n, std::int64_t h,
                   std::int64_t w) {
   std::array<std::int64_t, 4> least{};
   for (int across = 1; across <= 64; across *= 2) {
@@ -88,18 +88,18 @@ void patches(const Last& out, const Last& x, const Placed& placed, const Images&
              bool turned) {
   const NDArray& weight = placed.x;
   const bool pieces = x.plane > 0;
-  WholeProduct spec;
-  spec.mode = WholeProduct::Mode::patches;
+  WarpSpecializedGemm spec;
+  spec.mode = WarpSpecializedGemm::Mode::patches;
   spec.type = x.data.dtype(), spec.pieces = pieces;
   spec.b_along_n = !turned, spec.grouped = images.groups > 1;
   spec.step[0] = static_cast<int>(images.step[1]), spec.step[1] = static_cast<int>(images.step[0]);
-  WholeNumbers v;
+  GemmParams v;
   choose_patch(spec, v, out.images(), out.height(), out.width());
   const std::int64_t count = v.steps, places = weight.shape()[0] * weight.shape()[1];
   v.batches = images.groups;
   v.chunks = ceil_div(x.channels, 64), v.window = weight.shape()[1];
   v.steps = v.chunks * places;
-  rules::GemmShape shape = whole_shape();
+  rules::GemmShape shape = warp_specialized_shape();
   shape.batches = images.groups;
   shape.m = count * 64, shape.n = out.channels, shape.k = v.steps * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.data.elem());
@@ -120,20 +120,20 @@ void patches(const Last& out, const Last& x, const Placed& placed, const Images&
   v.turned = turned ? places : 0;
   const Dims &n = weight.shape(), &s = weight.strides();
   const std::int64_t rows = turned ? n[3] : n[2], columns = turned ? n[2] : n[3];
-  const WholeTensor a = x.tensor(), to = out.tensor();
+  const BulkTensor a = x.tensor(), to = out.tensor();
   // The innermost axis is o, summed where the window is turned around.
-  const WholeTensor b =
+  const BulkTensor b =
       tensor_of(weight, {turned ? rows : columns, turned ? columns : rows, n[1], n[0]},
                 {s[2], s[1], s[0]}, placed.outermost);
-  if (!by_threads) return run_whole(x.data.device(), spec, {&a, &b, &to}, out.data, v);
-  spec.out = WholeProduct::Out::partial;
+  if (!by_threads) return run_warp_specialized(x.data.device(), spec, {&a, &b, &to}, out.data, v);
+  spec.out = WarpSpecializedGemm::Out::partial;
   const NDArray parts = v.parts > 1 ? NDArray::empty(x.data.device(), Elem::float32,
                                                      Dims{v.parts, images.groups * v.m, v.n})
                                     : ordered;
   const Dims& steps = out.data.strides();
   v.slab = v.m * v.n;
   v.to_image = steps[0], v.to_y = steps[1], v.to_x = steps[2], v.to_channel = steps[3];
-  run_whole(x.data.device(), spec, {&a, &b}, parts, v);
+  run_warp_specialized(x.data.device(), spec, {&a, &b}, parts, v);
   if (v.parts > 1) add_parts(ordered, parts);
 }
 
@@ -158,11 +158,12 @@ void pieces_conv(const NDArray& out, const NDArray& x, const NDArray& weight,
 
 }  // namespace
 
-void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, const Images& images) {
+void warp_specialized_conv(const NDArray& out, const NDArray& x, const NDArray& weight,
+                           const Images& images) {
   const Dims& n = out.shape();
   const bool one_place = of_one_place(weight, images);
   if (one_place && has_steps(images))
-    return whole_conv(out, named_places(x, images.step, n[2], n[3]), weight, {});
+    return warp_specialized_conv(out, named_places(x, images.step, n[2], n[3]), weight, {});
   if (x.elem() == Elem::float32) return pieces_conv(out, x, weight, images);
   if (one_place && place_convolution(out, x, weight)) return;
   const Last to = room_for(out, images.groups);
@@ -186,15 +187,15 @@ std::int64_t inverse_of(std::int64_t v, std::int64_t by) {
 void phases(const NDArray& out, const Last& g, const Placed& placed, const Images& images) {
   const Dims &n = out.shape(), &w = placed.x.shape(), &s = placed.x.strides();
   const bool pieces = g.plane > 0;
-  WholeProduct spec;
-  spec.mode = WholeProduct::Mode::patches;
-  spec.out = pieces ? WholeProduct::Out::partial : WholeProduct::Out::stored;
+  WarpSpecializedGemm spec;
+  spec.mode = WarpSpecializedGemm::Mode::patches;
+  spec.out = pieces ? WarpSpecializedGemm::Out::partial : WarpSpecializedGemm::Out::stored;
   spec.type = g.data.dtype(), spec.pieces = pieces, spec.b_along_n = false;
   spec.grouped = images.groups > 1;
   const std::int64_t *step = images.step, count = step[0] * step[1],
                      channels = n[1] / images.groups;
   spec.phases[0] = static_cast<int>(step[1]), spec.phases[1] = static_cast<int>(step[0]);
-  WholeNumbers v;
+  GemmParams v;
   choose_patch(spec, v, n[0], ceil_div(n[2], step[0]), ceil_div(n[3], step[1]));
   const std::int64_t patches = v.steps, places = w[0] * w[1];
   v.chunks = ceil_div(g.channels, 64), v.window = w[1], v.turned = places;
@@ -204,7 +205,7 @@ void phases(const NDArray& out, const Last& g, const Placed& placed, const Image
     v.common[i] = common, v.gap[i] = images.gap[1 - i] / common;
     v.inverse[i] = inverse_of(v.gap[i], step[1 - i] / common);
   }
-  rules::GemmShape shape = whole_shape();
+  rules::GemmShape shape = warp_specialized_shape();
   shape.batches = v.batches, shape.m = patches * 64, shape.n = channels;
   shape.k = v.chunks * ceil_div(places, count) * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
@@ -217,9 +218,9 @@ void phases(const NDArray& out, const Last& g, const Placed& placed, const Image
   const Dims& to = out.strides();
   v.to_image = to[0], v.to_channel = to[1], v.to_y = to[2], v.to_x = to[3];
   v.to_group = to[1] * channels;
-  const WholeTensor a = g.tensor(), b = tensor_of(placed.x, {w[3], w[2], w[1], w[0]},
-                                                  {s[2], s[1], s[0]}, placed.outermost);
-  run_whole(out.device(), spec, {&a, &b}, out, v);
+  const BulkTensor a = g.tensor(), b = tensor_of(placed.x, {w[3], w[2], w[1], w[0]},
+                                                 {s[2], s[1], s[0]}, placed.outermost);
+  run_warp_specialized(out.device(), spec, {&a, &b}, out, v);
 }
 
 /// The adjoint at every place: a convolution with the windows turned around.
@@ -244,18 +245,18 @@ void input_gradient(const NDArray& out, const NDArray& g, Upper& last, const NDA
 void weight_gradient(const NDArray& out, const Last& by, const Last& from, const Images& images) {
   const Dims& w = out.shape();
   const bool pieces = by.plane > 0;
-  WholeProduct spec;
-  spec.mode = WholeProduct::Mode::places;
+  WarpSpecializedGemm spec;
+  spec.mode = WarpSpecializedGemm::Mode::places;
   spec.type = from.data.dtype(), spec.pieces = pieces;
   spec.a_along_m = true, spec.grouped = images.groups > 1;
   spec.step[0] = static_cast<int>(images.step[1]), spec.step[1] = static_cast<int>(images.step[0]);
-  WholeNumbers v;
+  GemmParams v;
   choose_patch(spec, v, by.images(), by.height(), by.width());
   const std::int64_t groups = images.groups;
   v.each = w[2] * w[3], v.batches = v.each * groups;
   v.window = w[3], v.m = w[1], v.n = w[0] / groups;
   v.gap[0] = images.gap[1], v.gap[1] = images.gap[0];
-  rules::GemmShape shape = whole_shape();
+  rules::GemmShape shape = warp_specialized_shape();
   shape.batches = v.batches, shape.m = v.m, shape.n = v.n, shape.k = v.steps * 64;
   shape.pieces = shape.keeps_pieces = pieces, shape.result_bytes = elem_bytes(out.elem());
   shape.read_bytes = read_bytes(from) + read_bytes(by);
@@ -266,21 +267,21 @@ void weight_gradient(const NDArray& out, const Last& by, const Last& from, const
   v.tiles_m = ceil_div(v.m, 64 * spec.groups), v.tiles_n = ceil_div(v.n, spec.columns);
   v.before[0] = images.before[1], v.before[1] = images.before[0];
   const bool whole = v.parts == 1 && v.n % 8 == 0 && !pieces;
-  spec.out = whole ? WholeProduct::Out::copied : WholeProduct::Out::partial;
-  const WholeTensor a = from.tensor(), b = by.tensor();
+  spec.out = whole ? WarpSpecializedGemm::Out::copied : WarpSpecializedGemm::Out::partial;
+  const BulkTensor a = from.tensor(), b = by.tensor();
   // Channels before places: the weights' own order is one transpose away.
   NDArray turned = NDArray::empty(out.device(), out.elem(), Dims{groups, v.m, v.each, v.n});
   if (whole) {
-    const WholeTensor to =
+    const BulkTensor to =
         tensor_of(turned, {v.n, v.m, v.each, groups}, {v.n * v.each, v.n, v.n * v.each * v.m},
                   groups > 1 ? Outermost{1, 8} : Outermost{});
-    run_whole(out.device(), spec, {&a, &b, &to}, turned, v);
+    run_warp_specialized(out.device(), spec, {&a, &b, &to}, turned, v);
   } else {
     const bool sums = v.parts > 1 || !pieces;
     const NDArray parts =
         sums ? NDArray::empty(out.device(), Elem::float32, Dims{v.parts, groups, v.m, v.each, v.n})
              : turned;
-    run_whole(out.device(), spec, {&a, &b}, parts, v);
+    run_warp_specialized(out.device(), spec, {&a, &b}, parts, v);
     if (sums) add_parts(turned, parts);
   }
   const std::int64_t rows = v.m * v.each;
@@ -314,16 +315,18 @@ void pieces_gradients(const NDArray* input, const NDArray* weights, const NDArra
 
 }  // namespace
 
-void whole_conv_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
-                          const NDArray& x, const NDArray& weight, const Images& images) {
+void warp_specialized_conv_gradients(const NDArray* input, const NDArray* weights, const NDArray& g,
+                                     const NDArray& x, const NDArray& weight,
+                                     const Images& images) {
   const bool one_place = of_one_place(weight, images);
   if (one_place && has_steps(images)) {
     const Dims& m = g.shape();
     NDArray named;
     if (input)
       named = NDArray::empty(g.device(), g.elem(), Dims{m[0], weight.shape()[1], m[2], m[3]});
-    whole_conv_gradients(input ? &named : nullptr, weights, g,
-                         weights ? named_places(x, images.step, m[2], m[3]) : x, weight, {});
+    warp_specialized_conv_gradients(input ? &named : nullptr, weights, g,
+                                    weights ? named_places(x, images.step, m[2], m[3]) : x, weight,
+                                    {});
     if (input) spread_places(*input, named, images.step);
     return;
   }
@@ -350,7 +353,7 @@ bool prefers_tiles(const Ref<Device>& device, Elem elem, ConvolutionOf which,
                      of_y = groups * s.images * s.results * places,
                      of_w = groups * s.channels * taps * s.results;
   const std::int64_t element = pieces ? 2 * rules::kPieces : 2;
-  rules::GemmShape tiles = whole_shape();
+  rules::GemmShape tiles = warp_specialized_shape();
   tiles.pieces = tiles.keeps_pieces = pieces, tiles.result_bytes = pieces ? 4 : 2;
   rules::ProductSize threads{groups, s.results, s.images * places, s.channels * taps};
   std::int64_t phases = 1, brought = 0, taken = 0;  // elements in the order of tiles, and back

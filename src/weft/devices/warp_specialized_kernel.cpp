@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/devices/whole_kernel.h"
+#include "weft/devices/warp_specialized_kernel.h"
 
 #include <map>
 #include <utility>
@@ -16,8 +16,8 @@ using ir::Stmt;
 
 namespace {
 
-using Mode = WholeProduct::Mode;
-using Out = WholeProduct::Out;
+using Mode = WarpSpecializedGemm::Mode;
+using Out = WarpSpecializedGemm::Out;
 
 constexpr std::int64_t kTogether = 16;  // rows of tiles that follow one another, for the cache
 constexpr std::int64_t kCopying = 40, kMultiplying = 232;  // registers of a thread of two groups
@@ -26,7 +26,7 @@ Expr mod(const Expr& a, const Expr& b) { return ir::make_binary(ir::ExprKind::mo
 
 class Kernel {
  public:
-  explicit Kernel(const WholeProduct& spec) : s_(spec), p_(true) {}
+  explicit Kernel(const WarpSpecializedGemm& spec) : s_(spec), p_(true) {}
 
   ir::PrimFunc build() {
     const Elem narrow = s_.type == dtypes::float16 ? Elem::float16 : Elem::bfloat16;
@@ -44,7 +44,7 @@ class Kernel {
              patches || places ? apart : one);
     describe("b", b_, map_b_, places ? patch : s_.b_along_n ? tile : columns, one);
     if (s_.out == Out::copied) describe("out", out_, map_out_, patches ? patch : tile, one);
-    for (std::string_view name : kWholeNumbers) numbers_[name] = p_.integer(std::string(name));
+    for (std::string_view name : kGemmParams) numbers_[name] = p_.integer(std::string(name));
     Stmt body = p_.bound("blockIdx.x", of("blocks"), [&](const Expr& block) {
       return p_.bound("threadIdx.x", at(s_.threads()),
                       [&](const Expr& thread) { return roles(block, thread); });
@@ -643,7 +643,7 @@ class Kernel {
     }));
   }
 
-  const WholeProduct& s_;
+  const WarpSpecializedGemm& s_;
   Builder p_;
   ir::Buffer a_, b_, out_, ring_a_, ring_b_, staged_, full_, empty_, sums_, added_, at_;
   ir::Var map_a_, map_b_, map_out_, multiplied_, sent_;
@@ -657,6 +657,8 @@ class Kernel {
 
 }  // namespace
 
-ir::PrimFunc whole_kernel(const WholeProduct& spec) { return Kernel(spec).build(); }
+ir::PrimFunc warp_specialized_kernel(const WarpSpecializedGemm& spec) {
+  return Kernel(spec).build();
+}
 
 }  // namespace weft::device

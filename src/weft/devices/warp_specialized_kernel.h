@@ -7,7 +7,7 @@
 // innermost first; what lies outside of one is 0.
 //
 // Parameters: the buffers a, b, out; of each buffer that is copied in bulk (out: where it is
-// `copied`) its extents and strides but the first, in elements; then kWholeNumbers in order. A sum
+// `copied`) its extents and strides but the first, in elements; then kGemmParams in order. A sum
 // in several parts is written as float32 for the caller to add up: products as [parts, batches, m,
 // n], places as [parts, m, batches, n], patches as [parts, image, y, x, n] of `high` rows of `wide`
 // places, `m` in all.
@@ -21,7 +21,7 @@
 
 namespace weft::device {
 
-struct WholeProduct {
+struct WarpSpecializedGemm {
   /// product: a is [batch, batch, m, k], b [batch, batch, k, n]. patches: the rows of a are patches
   /// of 64 places of images [n, y, x, channel], its steps the window's places, 64 channels each; b
   /// is [row, column, k, n] of the window. places: the batches are the window's places, the steps
@@ -64,7 +64,7 @@ struct WholeProduct {
 /// of the window to the next. Of phases what this and the step have in common is divided out of it,
 /// common_*; inverse_*: what it is multiplied by to be 1 modulo the rest of the step. each: batches
 /// of one group.
-inline constexpr std::array<std::string_view, 36> kWholeNumbers = {
+inline constexpr std::array<std::string_view, 36> kGemmParams = {
     "blocks",   "tiles_m",  "tiles_n",   "batches",    "parts",    "steps",
     "part",     "m",        "n",         "inner",      "move_a0",  "move_a1",
     "move_b0",  "move_b1",  "patches_w", "patches_h",  "before_x", "before_y",
@@ -72,6 +72,6 @@ inline constexpr std::array<std::string_view, 36> kWholeNumbers = {
     "to_image", "to_y",     "to_x",      "to_channel", "gap_x",    "gap_y",
     "common_x", "common_y", "inverse_x", "inverse_y",  "each",     "to_group"};
 
-ir::PrimFunc whole_kernel(const WholeProduct& spec);
+ir::PrimFunc warp_specialized_kernel(const WarpSpecializedGemm& spec);
 
 }  // namespace weft::device

@@ -135,8 +135,8 @@ class Ahead {
   std::atomic<int> sleeping_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
-  int spins_[2];          // by Who
-  runtime::Aside aside_;  // keeps the other thread off the launch's own processor
+  int spins_[2];                      // by Who
+  runtime::WorkerAffinity affinity_;  // keeps the other thread off the launch's own processor
   std::jthread thread_;
 };
 

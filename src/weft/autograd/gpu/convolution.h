@@ -6,7 +6,7 @@
 // Groups of few channels, and results of few channels, have kernels of their own.
 
 #include "weft/autograd/convolution.h"
-#include "weft/devices/whole.h"
+#include "weft/devices/warp_specialized.h"
 
 namespace weft {
 

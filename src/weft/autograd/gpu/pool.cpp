@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The largest element of windows, with its gradients, on the host and on devices with a grid.
 
-#include "weft/autograd/grid_pool.h"
+#include "weft/autograd/gpu/pool.h"
 #include "weft/autograd/host_pool.h"
-#include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/devices/operators.h"
 #include "weft/operators/pool.h"
 
 namespace weft {

@@ -7,8 +7,8 @@
 
 #include "weft/array/collapse.h"
 #include "weft/base/integers.h"
-#include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/devices/operators.h"
 #include "weft/devices/reciprocal.h"
 #include "weft/operators/concat.h"
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/devices/operators.h"
 #include "weft/operators/histogram.h"
 
 namespace weft {

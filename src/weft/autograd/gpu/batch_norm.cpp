@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/autograd/grid_batch_norm.h"
+#include "weft/autograd/gpu/batch_norm.h"
 
 #include "weft/array/nest.h"
 #include "weft/devices/grid.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where truth values are set, on devices with a grid.
 
-#include "weft/base/integers.h"
-#include "weft/devices/grid_operators.h"
-#include "weft/devices/kernel.h"
 #include "weft/operators/select.h"
+#include "weft/base/integers.h"
+#include "weft/devices/kernel.h"
+#include "weft/devices/operators.h"
 
 namespace weft {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/devices/whole.h"
+#include "weft/devices/warp_specialized.h"
 
 #include <algorithm>
 
-#include "weft/devices/whole_call.h"
+#include "weft/devices/warp_specialized_call.h"
 #include "weft/elements/row_ir.h"
 
 namespace weft::device {
 
-WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> extents,
-                      std::initializer_list<std::int64_t> strides) {
-  WholeTensor out;
+BulkTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> extents,
+                     std::initializer_list<std::int64_t> strides) {
+  BulkTensor out;
   out.storage = x.handle().get();
   out.offset = static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
   out.axes = static_cast<int>(extents.size());
@@ -24,26 +24,26 @@ WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> exte
   return out;
 }
 
-void run_whole(const Ref<Device>& device, const WholeProduct& spec,
-               std::initializer_list<const WholeTensor*> tensors, const NDArray& to,
-               const WholeNumbers& numbers) {
+void run_warp_specialized(const Ref<Device>& device, const WarpSpecializedGemm& spec,
+                          std::initializer_list<const BulkTensor*> tensors, const NDArray& to,
+                          const GemmParams& numbers) {
   const ProgramKey key{
       "convolution.tiles",
       {static_cast<int>(spec.mode), static_cast<int>(spec.out), spec.type == dtypes::bfloat16,
        spec.a_along_m, spec.b_along_n, spec.groups, spec.columns, spec.stages, spec.patch[0],
        spec.patch[1], spec.patch[2], spec.step[0], spec.step[1], spec.pieces, spec.phases[0],
        spec.phases[1], spec.grouped}};
-  const WholeNumbers& x = numbers;
+  const GemmParams& x = numbers;
   ProgramCall call(device);
-  for (const WholeTensor* t : tensors) {
+  for (const BulkTensor* t : tensors) {
     if (call.count() < 2) call.pointer(t->storage, t->offset);
   }
   call.array(to);
-  for (const WholeTensor* t : tensors) {
+  for (const BulkTensor* t : tensors) {
     for (int i = 0; i < t->axes; ++i) call.integer(t->extents[i]);
     for (int i = 0; i + 1 < t->axes; ++i) call.integer(t->strides[i]);
   }
-  call.integer(std::min(grid_of(device).processors() * x.resident,
+  call.integer(std::min(grid_of(device).processors() * x.blocks_per_sm,
                         x.tiles_m * x.tiles_n * x.batches * x.parts));
   for (std::int64_t v :
        {x.tiles_m,   x.tiles_n,    x.batches,    x.parts,     x.steps,     x.part,
@@ -53,7 +53,7 @@ void run_whole(const Ref<Device>& device, const WholeProduct& spec,
         x.to_y,      x.to_x,       x.to_channel, x.gap[0],    x.gap[1],    x.common[0],
         x.common[1], x.inverse[0], x.inverse[1], x.each,      x.to_group})
     call.integer(v);
-  call.run(key, [&] { return whole_kernel(spec); });
+  call.run(key, [&] { return warp_specialized_kernel(spec); });
 }
 
 void add_parts(const NDArray& out, const NDArray& parts) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/autograd/grid_convolution.h"
+#include "weft/autograd/gpu/convolution.h"
 
 #include <algorithm>
 #include <numeric>
@@ -10,8 +10,8 @@
 #include "weft/devices/grid.h"
 #include "weft/devices/pieces.h"
 #include "weft/devices/place_convolution.h"
-#include "weft/devices/whole.h"
-#include "weft/devices/whole_call.h"
+#include "weft/devices/warp_specialized.h"
+#include "weft/devices/warp_specialized_call.h"
 
 namespace weft {
 
@@ -62,7 +62,7 @@ NDArray named(const NDArray& x, const Conv& conv, const Window& w) {
 bool lays_out_windows(const NDArray& x, const NDArray& weight, const Conv& conv) {
   return conv.groups == 1 && weight.shape()[1] < kFewTiled &&
          weight.shape()[2] * weight.shape()[3] > 1 &&
-         device::has_whole_product(x.device(), x.elem());
+         device::has_warp_specialized_product(x.device(), x.elem());
 }
 
 /// With zeros around, in the type of the sums: copies beside the arithmetic do not convert.
@@ -163,8 +163,8 @@ NDArray side_by_side(const NDArray& out, const NDArray& g, const NDArray& weight
   return out;
 }
 
-/// Whether kernels of whole tiles (devices/whole.h) know windows of weights of this shape. `image`:
-/// extents of what they are taken of.
+/// Whether kernels of whole tiles (devices/warp_specialized.h) know windows of weights of this
+/// shape. `image`: extents of what they are taken of.
 bool fits_tiles(const Dims& weight, const Dims& image, const Conv& conv, const Window& w) {
   constexpr std::int64_t kMostStep = 8, kMostPlaces = std::int64_t{1} << 31;  // of the copy engine
   const std::int64_t places = image[0] * w.out[0] * w.out[1],
@@ -200,7 +200,7 @@ bool by_tiles(device::ConvolutionOf which, const NDArray& like, const Dims& weig
   using device::ConvolutionOf;
   const bool pieces = like.elem() == Elem::float32;
   if ((pieces && (conv.groups > 1 || weight[1] < kLeastChannels)) ||
-      !(pieces || device::has_whole_product(like.device(), like.elem())) ||
+      !(pieces || device::has_warp_specialized_product(like.device(), like.elem())) ||
       !fits_tiles(weight, image, conv, w))
     return false;
   const std::int64_t groups = conv.groups, ins = weight[1], outs = weight[0] / groups,
@@ -255,14 +255,15 @@ NDArray card_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, c
   if (out.size() == 0) return out;
   if (weight.size() == 0) return full(x.device(), x.elem(), out.shape(), Scalar(0));
   if (halves_by_tiles(device::ConvolutionOf::results, x, n, x.shape(), w, conv)) {
-    device::whole_conv(out, x, weight, images_of(conv));
+    device::warp_specialized_conv(out, x, weight, images_of(conv));
     return out;
   }
   const device::Windows windows{conv.stride, conv.dilation, conv.padding};
   if (is_product(n, conv)) {
     const NDArray from = as_matrices(named(x, conv, w)), factor = as_matrices(weight, x.shape()[0]),
                   to = as_matrices(out);
-    if (device::prefers_pieces(to, factor, from) && device::whole_product(to, factor, from))
+    if (device::prefers_pieces(to, factor, from) &&
+        device::warp_specialized_product(to, factor, from))
       return out;
   }
   if (lays_out_windows(x, weight, conv)) {
@@ -274,7 +275,7 @@ NDArray card_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, c
   } else if (is_plain(weight, conv) &&
              device::winograd_convolution(out, x, weight, conv.padding, false)) {
   } else if (by_tiles(device::ConvolutionOf::results, x, n, x.shape(), w, conv)) {
-    device::whole_conv(out, x, weight, images_of(conv));
+    device::warp_specialized_conv(out, x, weight, images_of(conv));
   } else {
     contract(out, padded(x, conv.padding, conv.padding),
              by_group(padded(weight, {0, 0}, {0, 0}), conv.groups), conv.stride, conv.dilation);
@@ -290,7 +291,7 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
   if (out.size() == 0) return out;
   if (g.size() == 0) return full(g.device(), g.elem(), out.shape(), Scalar(0));
   if (halves_by_tiles(device::ConvolutionOf::images, g, weight.shape(), out.shape(), w, conv)) {
-    device::whole_conv_gradients(&out, nullptr, g, out, weight, images_of(conv));
+    device::warp_specialized_conv_gradients(&out, nullptr, g, out, weight, images_of(conv));
     return out;
   }
   if (by_strips(conv.groups, channels, weight.shape()[0] / conv.groups, w.kernel)) {
@@ -305,7 +306,8 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
                                             Dims{out.shape()[0], channels, w.out[0], w.out[1]});
     const NDArray from = as_matrices(g), factor = as_matrices(weight, g.shape()[0]).transpose(1, 2),
                   sums = as_matrices(to);
-    if (device::prefers_pieces(sums, factor, from) && device::whole_product(sums, factor, from)) {
+    if (device::prefers_pieces(sums, factor, from) &&
+        device::warp_specialized_product(sums, factor, from)) {
       if (all) return out;
       device::spread_places(out, to, images_of(conv).step);
       return out;
@@ -316,7 +318,7 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
                                    true))
     return out;
   if (by_tiles(device::ConvolutionOf::images, g, weight.shape(), out.shape(), w, conv)) {
-    device::whole_conv_gradients(&out, nullptr, g, out, weight, images_of(conv));
+    device::warp_specialized_conv_gradients(&out, nullptr, g, out, weight, images_of(conv));
     return out;
   }
   if (conv.stride == w.kernel && conv.dilation == Pair{1, 1})
@@ -373,7 +375,7 @@ void card_conv2d_gradients(NDArray& dx, NDArray& dw, const NDArray& g, const NDA
       by_tiles(ConvolutionOf::images, g, k, n, w, conv) &&
       by_tiles(ConvolutionOf::weights, g, k, n, w, conv)) {
     dx = NDArray::empty(g.device(), g.elem(), n), dw = NDArray::empty(g.device(), g.elem(), k);
-    return device::whole_conv_gradients(&dx, &dw, g, x, weight, images_of(conv));
+    return device::warp_specialized_conv_gradients(&dx, &dw, g, x, weight, images_of(conv));
   }
   dx = card_conv2d_input(g, weight, conv, w, n[2], n[3]);
   dw = card_conv2d_weight(g, x, k, conv, w);
@@ -386,7 +388,7 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
   if (g.size() == 0) return full(g.device(), g.elem(), shape, Scalar(0));
   const std::int64_t groups = conv.groups, outs = shape[0] / groups, ins = shape[1];
   if (halves_by_tiles(device::ConvolutionOf::weights, g, shape, x.shape(), w, conv)) {
-    device::whole_conv_gradients(nullptr, &out, g, x, out, images_of(conv));
+    device::warp_specialized_conv_gradients(nullptr, &out, g, x, out, images_of(conv));
     return out;
   }
   if (groups > 1 && outs * ins <= kFewPairs &&
@@ -397,7 +399,8 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
     const NDArray from = as_matrices(named(x, conv, w)).transpose(1, 2), by = as_matrices(g),
                   sums = NDArray::empty(x.device(), Elem::float32,
                                         Dims{g.shape()[0], shape[0], shape[1]});
-    if (device::prefers_pieces(sums, by, from) && device::whole_product(sums, by, from)) {
+    if (device::prefers_pieces(sums, by, from) &&
+        device::warp_specialized_product(sums, by, from)) {
       device::add_parts(out, sums);
       return out;
     }
@@ -407,15 +410,15 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
     const Dims& n = g.shape();
     const NDArray sums =
         NDArray::empty(x.device(), Elem::float32, Dims{n[0], n[1], rows.shape()[1]});
-    if (device::whole_product(sums, g.reshape(Dims{n[0], n[1], n[2] * n[3]}),
-                              rows.transpose(1, 2))) {
+    if (device::warp_specialized_product(sums, g.reshape(Dims{n[0], n[1], n[2] * n[3]}),
+                                         rows.transpose(1, 2))) {
       device::add_parts(out, sums);
       return out;
     }
   }
   if (is_plain(out, conv) && device::winograd_weights(out, g, x, conv.padding)) return out;
   if (by_tiles(device::ConvolutionOf::weights, g, shape, x.shape(), w, conv)) {
-    device::whole_conv_gradients(nullptr, &out, g, x, out, images_of(conv));
+    device::warp_specialized_conv_gradients(nullptr, &out, g, x, out, images_of(conv));
     return out;
   }
   const NDArray from = padded(x, conv.padding, conv.padding);

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "weft/base/integers.h"
-#include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/devices/operators.h"
 #include "weft/operators/radix_sort.h"
 #include "weft/operators/scan.h"
 

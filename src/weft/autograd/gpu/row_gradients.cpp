@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/autograd/grid_row_gradients.h"
+#include "weft/autograd/gpu/row_gradients.h"
 
-#include "weft/array/known.h"
-#include "weft/autograd/grid_gradients.h"
+#include "weft/array/constant_operand.h"
+#include "weft/autograd/gpu/gradients.h"
 #include "weft/elements/gradient_ir.h"
 #include "weft/elements/row_ir.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // QPUs on several host threads: memory, clocks, statistics, notes and faults are those of one.
 
-#include "weft/targets/qpu/engine/ahead.h"
+#include "weft/targets/qpu/engine/decoupled_timing.h"
 
 #include <chrono>
 #include <cstdlib>

@@ -5,8 +5,8 @@
 #include <bit>
 
 #include "weft/base/integers.h"
-#include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/devices/operators.h"
 #include "weft/operators/best.h"
 #include "weft/operators/network_sort.h"
 #include "weft/operators/search.h"

@@ -8,8 +8,8 @@
 
 #include "weft/base/fork_safe_mutex.h"
 #include "weft/base/integers.h"
-#include "weft/devices/grid_operators.h"
 #include "weft/devices/kernel.h"
+#include "weft/devices/operators.h"
 #include "weft/devices/pending_checks.h"
 #include "weft/operators/gather.h"
 #include "weft/operators/labels.h"
