@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong is said exactly: the simulator's faults, the strict rules of the hardware, the
-// static checker, the command queue's refusals, damaged binaries. After each the device still
-// works.
+// Each error is reported exactly: faults of the simulator, strict rules of the hardware, the static
+// checker, refusals of the command queue, damaged binaries. The device works after each.
 #include <gtest/gtest.h>
 
 #include "support.h"
