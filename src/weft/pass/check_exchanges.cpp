@@ -41,7 +41,7 @@ Order order_of(const ForNode* loop, const TargetInfo& machine) {
 }
 
 /// A use of memory that all points see.
-struct Use {
+struct SharedUse {
   Buffer buffer;
   Exprs indices;  // without names of statements
   Exprs decide;   // of stores: the value and the conditions around it
@@ -51,11 +51,11 @@ struct Use {
   std::string_view atomic;
 };
 
-class Uses final : public Visitor {
+class SharedUses final : public Visitor {
  public:
-  explicit Uses(const TargetInfo& machine) : machine_(machine) {}
+  explicit SharedUses(const TargetInfo& machine) : machine_(machine) {}
   using Visitor::visit;
-  std::vector<Use> all;
+  std::vector<SharedUse> all;
   std::unordered_map<const BufferNode*, std::vector<const ForNode*>> allocated;  // in which loops
   std::vector<const ForNode*> side_by_side;
 
@@ -118,7 +118,7 @@ class Uses final : public Visitor {
     if (loops_.empty()) return;
     const MemoryInfo* row = machine_.memory(b->scope);
     if (row && !row->private_to.empty()) return;
-    Use use;
+    SharedUse use;
     use.buffer = b;
     for (const Expr& e : indices) use.indices.push_back(substitute(e, lets_));
     use.stmt = stmt_;
@@ -145,7 +145,7 @@ class Iterations {
   explicit Iterations(const ForNode* loop)
       : loop_(loop), distinct_({LaunchAxis{loop->axis, loop->var, loop->extent}}) {}
 
-  bool may_meet(const Use& x, const Use& y) {
+  bool may_meet(const SharedUse& x, const SharedUse& y) {
     std::unordered_set<const VarNode*> open;
     Access a = access(x, open), b = access(y, open);
     for (std::size_t d = 0; d < x.indices.size(); ++d) {
@@ -164,7 +164,7 @@ class Iterations {
   }
 
  private:
-  Access access(const Use& use, std::unordered_set<const VarNode*>& open) {
+  Access access(const SharedUse& use, std::unordered_set<const VarNode*>& open) {
     Access out;
     out.buffer = use.buffer;
     out.write = use.write;
@@ -195,12 +195,12 @@ class Iterations {
 
 /// Whether another loop of the axis is inside: the axis then has one position, and the outer loop
 /// repeats what the inner one does, which bound_repeats judges.
-bool repeats_axis(const Use& use, const ForNode* loop, const TargetInfo& machine) {
+bool repeats_axis(const SharedUse& use, const ForNode* loop, const TargetInfo& machine) {
   return std::any_of(std::find(use.loops.begin(), use.loops.end(), loop) + 1, use.loops.end(),
                      [&](const ForNode* inner) { return same_axis(loop, inner, machine); });
 }
 
-bool by_data(const Use& use) {
+bool by_data(const SharedUse& use) {
   bool found = false;
   for (const Expr& i : use.indices) {
     for_each_expr(i, [&](const Expr& e) { found = found || e->kind == ExprKind::load; });
@@ -210,7 +210,7 @@ bool by_data(const Use& use) {
 
 /// Whether the order of the two is not for this pass to judge: machines keep it, or check_races
 /// sees every change of it.
-bool ordered(Order order, const Use& write, const Use& other) {
+bool ordered(Order order, const SharedUse& write, const SharedUse& other) {
   if (!write.atomic.empty() && write.atomic == other.atomic) return true;
   const bool data = by_data(write) || by_data(other);
   if (order == Order::any && !data) return true;
@@ -220,13 +220,14 @@ bool ordered(Order order, const Use& write, const Use& other) {
 }
 
 /// Stores that do not depend on the loop's iteration, nor on anything that the loop stores.
-std::unordered_set<const StmtNode*> repeated_in(const ForNode* loop, const std::vector<Use>& all) {
+std::unordered_set<const StmtNode*> repeated_in(const ForNode* loop,
+                                                const std::vector<SharedUse>& all) {
   std::unordered_set<const BufferNode*> stored;
-  for (const Use& use : all) {
+  for (const SharedUse& use : all) {
     if (use.write && inside(use.loops, loop)) stored.insert(use.buffer.get());
   }
   std::unordered_set<const StmtNode*> out;
-  for (const Use& use : all) {
+  for (const SharedUse& use : all) {
     if (!use.write || !inside(use.loops, loop)) continue;
     std::unordered_set<const VarNode*> vary{loop->var.get()};
     const auto same = [&](const Expr& e) {
@@ -276,18 +277,18 @@ bool same_axis(const ForNode* outer, const ForNode* inner, const TargetInfo& mac
 }
 
 OpenExchanges open_exchanges(const PrimFunc& f, const TargetInfo& machine) {
-  Uses uses(machine);
+  SharedUses uses(machine);
   uses.visit(f->body);
   OpenExchanges out;
   for (const ForNode* loop : uses.side_by_side) {
     Iterations iterations(loop);
     const Order order = order_of(loop, machine);
-    for (const Use& write : uses.all) {
+    for (const SharedUse& write : uses.all) {
       if (!write.write || !inside(write.loops, loop) || repeats_axis(write, loop, machine))
         continue;
       const auto own = uses.allocated.find(write.buffer.get());
       if (own != uses.allocated.end() && inside(own->second, loop)) continue;
-      for (const Use& other : uses.all) {
+      for (const SharedUse& other : uses.all) {
         if (&other == &write || !(other.buffer == write.buffer) || !inside(other.loops, loop) ||
             repeats_axis(other, loop, machine) || ordered(order, write, other))
           continue;

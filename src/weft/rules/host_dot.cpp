@@ -19,10 +19,6 @@ namespace {
 
 constexpr std::int64_t kCopyLanes = 16;
 
-const BlockNode* block_node(const Schedule& sch, BlockRef block) {
-  return schedule::find_block(sch.mod(), block)->realize()->block.get();
-}
-
 /// Both factors of a sum of products, each a load that is widened to the sum's type.
 std::optional<std::pair<const LoadNode*, const LoadNode*>> narrow_factors(const BlockNode* node) {
   const auto pattern = match_reduction(node);
@@ -82,6 +78,10 @@ std::optional<std::size_t> axis_of(const LoadNode* l, const VarNode* iterator) {
 }
 
 }  // namespace
+
+const BlockNode* block_node(const Schedule& sch, BlockRef block) {
+  return schedule::find_block(sch.mod(), block)->realize()->block.get();
+}
 
 std::optional<DotTerms> match_dot(const Nest& nest, const TargetInfo& machine,
                                   std::int64_t across) {

@@ -16,6 +16,9 @@ struct DotTerms {
   bool shift = false;         // both have a sign, and the instruction takes one that has none
 };
 
+/// The block as the schedule has it now.
+const ir::BlockNode* block_node(const Schedule& sch, BlockRef block);
+
 /// Where the nest is a sum of products of two narrow operands, of which one moves along the columns
 /// of a tile (`across`): by an instruction of the machine, or of wider copies.
 std::optional<DotTerms> match_dot(const Nest& nest, const TargetInfo& machine, std::int64_t across);

@@ -32,10 +32,6 @@ constexpr double kIssue = 2, kLatency = 4, kTile = 14, kPackElement = 1.2, kPack
 constexpr double kFirstCache = 24576, kSecondRate = 20;  // bytes; bytes in a clock
 constexpr std::int64_t kPanelBytes = 1 << 18, kMostPanel = 4;
 
-const BlockNode* block_node(const Schedule& sch, BlockRef block) {
-  return schedule::find_block(sch.mod(), block)->realize()->block.get();
-}
-
 /// The loads of what joins the result, in the body's order.
 std::vector<const LoadNode*> loads_of(const BlockNode* node) {
   std::vector<const LoadNode*> out;
