@@ -147,7 +147,7 @@ class Iterations {
 
   bool may_meet(const SharedUse& x, const SharedUse& y) {
     std::unordered_set<const VarNode*> open;
-    Access a = access(x, open), b = access(y, open);
+    ElementAccess a = access(x, open), b = access(y, open);
     for (std::size_t d = 0; d < x.indices.size(); ++d) {
       if (!place(a, x.indices[d], d + 1 == x.indices.size()) ||
           !place(b, y.indices[d], d + 1 == y.indices.size()))
@@ -164,8 +164,8 @@ class Iterations {
   }
 
  private:
-  Access access(const SharedUse& use, std::unordered_set<const VarNode*>& open) {
-    Access out;
+  ElementAccess access(const SharedUse& use, std::unordered_set<const VarNode*>& open) {
+    ElementAccess out;
     out.buffer = use.buffer;
     out.write = use.write;
     out.stmt = use.stmt;
@@ -179,7 +179,7 @@ class Iterations {
     return out;
   }
 
-  static bool place(Access& a, const Expr& index, bool last) {
+  static bool place(ElementAccess& a, const Expr& index, bool last) {
     a.lanes = 1;
     a.index = index;
     if (const auto* r = as<RampNode>(index); r && last && is_const_int_value(r->stride, 1)) {

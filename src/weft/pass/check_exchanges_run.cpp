@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::int64_t kFirst = 3;  // iterations of a loop around what is judged, and the last one
 
-struct Exhausted {};  // the budget is spent; private to this file
+struct OrderBudgetSpent {};  // the budget is spent; private to this file
 
 /// Where the run stands: serial iterations and places in sequences from the outside in, which is
 /// the order where iterations run in step; and the iterations of the loops that do.
@@ -48,9 +48,10 @@ struct Element {
   std::vector<std::pair<const ForNode*, std::int64_t>> by;
 };
 
-class Run {
+class LoopOrderRun {
  public:
-  Run(const TargetInfo& machine, const OpenExchanges& open, std::int64_t budget, bool brief)
+  LoopOrderRun(const TargetInfo& machine, const OpenExchanges& open, std::int64_t budget,
+               bool brief)
       : machine_(machine), open_(open), budget_(budget), brief_(brief) {}
 
   Exchanges found;
@@ -178,7 +179,7 @@ class Run {
     int lanes = 1;
     for (const Expr& i : indices) lanes = std::max<int>(lanes, i->dtype.lanes);
     for (int lane = 0; lane < lanes; ++lane) {
-      if (++accesses_ > budget_) throw Exhausted{};
+      if (++accesses_ > budget_) throw OrderBudgetSpent{};
       std::int64_t element = 0;
       for (std::size_t d = 0; d < indices.size(); ++d) {
         const IndexValues::Value v = values_.of(indices[d], lane);
@@ -254,12 +255,13 @@ Exchanges run_exchanges(const Stmt& body, const TargetInfo& machine, const OpenE
                         std::int64_t max_accesses) {
   Exchanges out;
   for (const bool brief : {false, true}) {
-    Run run(machine, open, max_accesses, brief);
+    LoopOrderRun run(machine, open, max_accesses, brief);
     try {
       run.exec(body);
       out.merge(run.found);
       return out;
-    } catch (const Exhausted&) {  // what was run counts; then all points, but few steps of each
+    } catch (
+        const OrderBudgetSpent&) {  // what was run counts; then all points, but few steps of each
       out.merge(run.found);
     }
   }

@@ -6,6 +6,7 @@
 #include "weft/arith/sum.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/index_values.h"
 
 namespace weft::pass {
 
@@ -14,12 +15,6 @@ using namespace ir;
 namespace {
 
 constexpr std::int64_t kDataReach = std::int64_t{1} << 20;
-
-bool reads_memory(const Expr& e) {
-  bool loads = false;
-  for_each_expr(e, [&](const Expr& x) { loads = loads || x->kind == ExprKind::load; });
-  return loads;
-}
 
 struct Term {
   std::int64_t coeff = 1, first = 0, last = 0;  // coeff * v, first <= v <= last
@@ -36,7 +31,7 @@ struct DistinctElements::Form {
   std::int64_t points_min = 0, points_max = 0;  // sum over the axes
 };
 
-bool DistinctElements::conflict(const Access& x, const Access& y,
+bool DistinctElements::conflict(const ElementAccess& x, const ElementAccess& y,
                                 const std::unordered_set<const VarNode*>& open) const {
   if (!(x.buffer == y.buffer) || (!x.write && !y.write) ||
       (!x.atomic.empty() && x.atomic == y.atomic))
@@ -172,7 +167,7 @@ Expr DistinctElements::widen(const Expr& e, const VarMap& wide) const {
 }
 
 std::optional<DistinctElements::Form> DistinctElements::form(
-    const Access& a, const std::unordered_set<const VarNode*>& open) const {
+    const ElementAccess& a, const std::unordered_set<const VarNode*>& open) const {
   std::vector<Var> vars;
   for (const LaunchAxis& axis : axes_) vars.push_back(axis.var);
   std::vector<const AccessLoop*> free;

@@ -20,7 +20,7 @@ struct AccessLoop {
   ir::Range range;
 };
 
-struct Access {
+struct ElementAccess {
   ir::Buffer buffer;
   ir::Expr index;  // scalar; lanes are in `lanes`
   int lanes = 1;
@@ -39,7 +39,7 @@ class DistinctElements {
 
   /// May x (earlier) and y (later) touch one element from different points? Loops in `open` have
   /// one value for both; all other loops run independently.
-  bool conflict(const Access& x, const Access& y,
+  bool conflict(const ElementAccess& x, const ElementAccess& y,
                 const std::unordered_set<const ir::VarNode*>& open) const;
 
  protected:
@@ -50,7 +50,7 @@ class DistinctElements {
   bool apart(const ir::Expr& shift, const Form& x, const Form& y) const;
   bool versions_apart(const ir::Expr& shift, const Form& x, const Form& y) const;
   ir::Expr widen(const ir::Expr& e, const ir::VarMap& wide) const;
-  std::optional<Form> form(const Access& a,
+  std::optional<Form> form(const ElementAccess& a,
                            const std::unordered_set<const ir::VarNode*>& open) const;
 };
 

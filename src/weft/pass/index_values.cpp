@@ -6,6 +6,7 @@
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
+#include "weft/ir/visit.h"
 
 namespace weft::pass {
 
@@ -86,6 +87,12 @@ IndexValues::Value IndexValues::of(const Expr& e, int lane) const {
   Value y = of(b->b, lane);
   if (!x || !y) return {};
   return fold(e->kind, *x, *y);
+}
+
+bool reads_memory(const Expr& e) {
+  bool found = false;
+  for_each_expr(e, [&](const Expr& x) { found = found || x->kind == ExprKind::load; });
+  return found;
 }
 
 std::string access_text(const Buffer& b, const Exprs& indices) {

@@ -24,6 +24,8 @@ class IndexValues {
   std::unordered_map<const ir::VarNode*, Value> vars_;
 };
 
+bool reads_memory(const ir::Expr& e);
+
 /// "C[7 - i]", for messages.
 std::string access_text(const ir::Buffer& b, const ir::Exprs& indices);
 

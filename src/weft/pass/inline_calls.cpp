@@ -16,6 +16,7 @@
 #include "weft/ir/visit.h"
 #include "weft/pass/check_private.h"
 #include "weft/pass/convert_blocks.h"
+#include "weft/pass/index_values.h"
 #include "weft/pass/lower_init.h"
 
 namespace weft::pass {
@@ -34,12 +35,6 @@ const CallNode* function_call(const Expr& e) {
 bool calls_functions(const PrimFunc& f) {
   bool found = false;
   for_each_expr(f->body, [&](const Expr& e) { found = found || function_call(e); });
-  return found;
-}
-
-bool reads_memory(const Expr& e) {
-  bool found = false;
-  for_each_expr(e, [&](const Expr& x) { found = found || x->kind == ExprKind::load; });
   return found;
 }
 

@@ -90,7 +90,7 @@ class Inserter {
  public:
   explicit Inserter(Group& group) : group_(group) {}
 
-  using Pending = std::vector<Access>;
+  using Pending = std::vector<ElementAccess>;
 
   Stmt process(const Stmt& s, Pending& pending) {
     if (!s) return s;
@@ -118,11 +118,11 @@ class Inserter {
       Stmt sync = clashes(pending, mine);
       if (sync) pending.clear();
       Pending& started = started_[t->token.get()];
-      for (const Access& a : mine) {
+      for (const ElementAccess& a : mine) {
         if (!a.write) {
           pending.push_back(a);
         } else if (std::none_of(started.begin(), started.end(),
-                                [&](const Access& b) { return b.buffer == a.buffer; })) {
+                                [&](const ElementAccess& b) { return b.buffer == a.buffer; })) {
           started.push_back(anywhere(a));
         }
       }
@@ -174,7 +174,7 @@ class Inserter {
   /// there it serves all that the iteration before left, too.
   bool meets(const Pending& pending) const {
     return !loops_.empty() && branches_ == 0 &&
-           std::any_of(pending.begin(), pending.end(), [&](const Access& a) {
+           std::any_of(pending.begin(), pending.end(), [&](const ElementAccess& a) {
              return !a.stmt && a.write && a.buffer->scope.starts_with("shared") &&
                     group_.shares(a.buffer);
            });
@@ -200,8 +200,8 @@ class Inserter {
   }
 
   /// The same access with an element that is not known: what a wait finishes is of some iteration.
-  static Access anywhere(const Access& a) {
-    Access out = a;
+  static ElementAccess anywhere(const ElementAccess& a) {
+    ElementAccess out = a;
     out.index = load(a.buffer, {make_int(0)});
     out.stmt = nullptr;
     return out;
@@ -215,17 +215,17 @@ class Inserter {
   /// holding it twice at every condition and loop would double it each time.
   static void join(Pending& to, const Pending& from) {
     std::unordered_map<std::size_t, std::vector<std::size_t>> held;
-    auto key = [](const Access& a) {
+    auto key = [](const ElementAccess& a) {
       return std::hash<const void*>()(a.index.get()) * 31 + std::hash<const void*>()(a.stmt);
     };
-    auto same = [](const Access& a, const Access& b) {
+    auto same = [](const ElementAccess& a, const ElementAccess& b) {
       return a.index == b.index && a.stmt == b.stmt && a.buffer == b.buffer && a.lanes == b.lanes &&
              a.write == b.write && a.atomic == b.atomic &&
              std::equal(a.loops.begin(), a.loops.end(), b.loops.begin(), b.loops.end(),
                         [](const AccessLoop& x, const AccessLoop& y) { return x.var == y.var; });
     };
     for (std::size_t i = 0; i < to.size(); ++i) held[key(to[i])].push_back(i);
-    for (const Access& a : from) {
+    for (const ElementAccess& a : from) {
       std::vector<std::size_t>& alike = held[key(a)];
       if (std::any_of(alike.begin(), alike.end(), [&](std::size_t i) { return same(to[i], a); }))
         continue;
@@ -247,7 +247,7 @@ class Inserter {
     group_.analyzer.bind(other, {t->min, t->extent});
     if (!same_range) group_.tainted.insert(other.get());
     others_.push_back(other);
-    for (Access& a : pending) {
+    for (ElementAccess& a : pending) {
       for (AccessLoop& l : a.loops) {
         if (l.var == t->var) l.var = other;
       }
@@ -322,10 +322,10 @@ class Inserter {
 
   /// A barrier when anything pending clashes with the coming accesses; null otherwise.
   Stmt clashes(const Pending& pending, const Pending& coming) const {
-    const Access* found = nullptr;
+    const ElementAccess* found = nullptr;
     bool global = false;
-    for (const Access& x : pending) {
-      for (const Access& y : coming) {
+    for (const ElementAccess& x : pending) {
+      for (const ElementAccess& y : coming) {
         if (!group_.conflict(x, y, open_)) continue;
         found = &x;
         global = global || !x.buffer->scope.starts_with("shared");
@@ -404,7 +404,7 @@ class Inserter {
 
   void add(const Buffer& b, const Exprs& indices, bool write, const StmtNode* stmt, Pending& out) {
     if (!group_.shares(b)) return;
-    Access a;
+    ElementAccess a;
     a.buffer = b;
     a.write = write;
     a.stmt = stmt;
