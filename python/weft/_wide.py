@@ -3,9 +3,12 @@
 Kernels of cards keep such values in float32 until the end."""
 
 
+from ._pointwise import on_host
+
+
 def narrow(x):
     """Is it a float of 8 or 16 bits on the host?"""
-    return x.dtype.kind == "f" and x.dtype.itemsize < 4 and x.device.host_accessible
+    return x.dtype.kind == "f" and x.dtype.itemsize < 4 and on_host(x)
 
 
 def wide(x):
