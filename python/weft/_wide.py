@@ -2,7 +2,6 @@
 """Floats of 8 and 16 bits in compositions whose intermediate sums may lie beyond the type's range: computed in float32 on the host.
 Kernels of cards keep such values in float32 until the end."""
 
-
 from ._pointwise import on_host
 
 

@@ -335,8 +335,15 @@ void schedule_rows(Schedule& sch, const Nest& nest, const HostAsked& asked) {
   const std::vector<LoopRef> all = sch.get_loops(partial);
   const LoopRef vector = all[spatial.size()];
   std::vector<LoopRef> order = steps;
-  std::rotate(order.begin() + static_cast<std::ptrdiff_t>(which),
-              order.begin() + static_cast<std::ptrdiff_t>(which) + 1, order.end());
+  // Where compute_at has made the loops again, iterators of one value have none.
+  const auto reduction = nest.reduction.begin();
+  const bool without_units = steps.size() < nest.reduction.size() - (run.last - which);
+  const auto at =
+      static_cast<std::ptrdiff_t>(which) -
+      (without_units ? std::count_if(reduction, reduction + static_cast<std::ptrdiff_t>(which),
+                                     [](const NestLoop& l) { return l.constant && l.extent == 1; })
+                     : 0);
+  std::rotate(order.begin() + at, order.begin() + at + 1, order.end());
   order.push_back(vector);
   sch.reorder(order);
   const BlockRef init = sch.decompose_reduction(partial, order[0]);
