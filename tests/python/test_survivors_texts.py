@@ -134,7 +134,8 @@ def main(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32"), C: T.Buff
     for b in T.thread_binding(1, thread="blockIdx.x"):
         for t in T.thread_binding(32, thread="threadIdx.x"):
             B[t] = A[t] * 2.0
-            C[t] = B[31 - t]
+        for u in T.thread_binding(32, thread="threadIdx.x"):
+            C[u] = B[31 - u]
 """
 
 

@@ -176,10 +176,28 @@ void schedule_map(Schedule& sch, const Nest& nest, const HostAsked& asked) {
   std::int64_t vectors = vectors_of(extent / lanes);
   const bool has_outer = joined ? run.first > 0 : nest.spatial.size() > 1;
   bool parallel = has_outer && is_long(nest);
+  // A buffer of the function's own has room for whole vectors, where its readers' lines do not move
+  // far apart: by default as many at once as divide them.
+  const auto whole = [&](Schedule& s, std::int64_t width) {
+    s.vectorize(s.split(last.loop, {std::nullopt, factor(width)}, true, false, "round_up")[1]);
+  };
+  const auto has_room = [&](std::int64_t width) {
+    if (joined || !last.constant || extent % width == 0 ||
+        4 * ceil_div(extent, width) * width > 5 * extent)
+      return false;
+    Schedule trial = sch;
+    return attempt([&] { whole(trial, width); });
+  };
+  const bool divides = !joined && last.constant && extent % lanes == 0;
+  if (extent % (lanes * vectors) && (divides || has_room(lanes))) {
+    while (ceil_div(extent, lanes) % vectors) vectors /= 2;
+  }
   ask_vectors(asked.questions, vectors, extent / lanes);
   if (has_outer) asked.questions.ask("parallel", parallel);
   const std::int64_t wide = lanes * vectors;
+  const bool room = has_room(wide);
   if (parallel) sch.parallel(nest.spatial[0].loop);
+  if (room) return whole(sch, wide);
   LoopRef inner = last.loop;
   if (joined) {
     std::vector<LoopRef> loops;
@@ -189,20 +207,9 @@ void schedule_map(Schedule& sch, const Nest& nest, const HostAsked& asked) {
   if (last.constant && extent == wide) return sch.vectorize(inner);
   // The last vector repeats elements of the one before it, unless that hides from readers what is
   // written.
-  std::int64_t width = wide;
   const auto cut = [&](Schedule& s, const char* tail) {
-    return s.split(inner, {std::nullopt, factor(width)}, true, false, tail)[1];
+    return s.split(inner, {std::nullopt, factor(wide)}, true, false, tail)[1];
   };
-  // A buffer of the function's own has room for whole vectors, where its readers' lines do not move
-  // far apart.
-  const std::int64_t rounded = ceil_div(extent, lanes) * lanes;
-  if (!joined && last.constant && extent % wide && 4 * rounded <= 5 * extent) {
-    while (rounded % width) width /= 2;
-    const auto whole = [&](Schedule& s) { s.vectorize(cut(s, "round_up")); };
-    Schedule trial = sch;
-    if (attempt([&] { whole(trial); })) return whole(sch);
-    width = wide;
-  }
   const bool repeats = (joined ? extent : last.multiple) % wide &&
                        sch.get_consumers(nest.block).empty() && attempt([&] {
                          Schedule trial = sch;
