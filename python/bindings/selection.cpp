@@ -45,10 +45,10 @@ PyObject* direct_running(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
     const PlainArguments<2> given(args, count, names, parameters);
     if (!given.plain || !given.at[0].ptr() || !is_ndarray(given.at[0].ptr())) return not_plain();
     const NDArray& x = unwrap(given.at[0].ptr());
-    int axis = -1;
+    long axis = -1;
     if (PyObject* const dim = given.at[1].ptr()) {
       if (!PyLong_CheckExact(dim)) return not_plain();
-      axis = static_cast<int>(PyLong_AsLong(dim));
+      axis = PyLong_AsLong(dim);
     }
     if (PyErr_Occurred() || axis < -x.ndim() || axis >= x.ndim() || !(x.on_host() || has_grid(x)) ||
         is_complex(x.elem())) {
@@ -56,7 +56,8 @@ PyObject* direct_running(PyObject*, PyObject* const* args, Py_ssize_t count, PyO
       return not_plain();
     }
     if (axis < 0) axis += x.ndim();
-    auto found = at_once_or_unlocked(x, [&] { return extremes_along(x, axis, largest); });
+    auto found =
+        at_once_or_unlocked(x, [&] { return extremes_along(x, static_cast<int>(axis), largest); });
     if (!found) return not_plain();
     static PyObject* const both =
         nb::object(nb::module_::import_("weft._functions.running").attr("Extremes"))
@@ -143,22 +144,40 @@ PyObject* direct_partition(PyObject*, PyObject* const* args, Py_ssize_t count, P
   });
 }
 
+/// An array on the host and the axis that is given for it, as second argument, `axis` or `dim`.
+struct AlongAxis {
+  const NDArray* x = nullptr;
+  std::optional<int> axis;
+};
+
+/// Nothing where the arguments are others, or illegal.
+std::optional<AlongAxis> along_axis(PyObject* const* args, Py_ssize_t count, PyObject* names,
+                                    const char* const (&parameters)[3]) {
+  const PlainArguments<3> given(args, count, names, parameters);
+  PyObject* const along = given(1, given.at[2]).ptr();
+  if (!given.plain || count < 1 || count > 2 || !is_ndarray(args[0]) ||
+      (given.at[1].ptr() && given.at[2].ptr()) || (along && !PyLong_CheckExact(along)))
+    return std::nullopt;
+  AlongAxis out{&unwrap(args[0]), std::nullopt};
+  if (!out.x->on_host()) return std::nullopt;
+  if (!along) return out;
+  const long axis = PyLong_AsLong(along);
+  if (PyErr_Occurred() || axis < -out.x->ndim() || axis >= out.x->ndim())
+    return PyErr_Clear(), std::nullopt;
+  out.axis = static_cast<int>(axis);
+  return out;
+}
+
 /// cumsum, cumprod of an array along an axis.
 template <ReduceOp op>
 PyObject* direct_scan(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    static constexpr const char* const parameters[] = {"input", "axis", "dim"};
-    const PlainArguments<3> given(args, count, names, parameters);
-    PyObject* const along = given(1, given.at[2]).ptr();
-    if (!given.plain || count < 1 || count > 2 || !is_ndarray(args[0]) ||
-        (given.at[1].ptr() && given.at[2].ptr()) || (along && !PyLong_CheckExact(along)))
+    const auto given = along_axis(args, count, names, {"input", "axis", "dim"});
+    // Without an axis all elements are in a row.
+    if (!given || given->x->ndim() == 0 || (!given->axis && given->x->ndim() != 1))
       return not_plain();
-    const NDArray& x = unwrap(args[0]);
-    if (!along && x.ndim() != 1) return not_plain();  // all elements in a row
-    const long axis = along ? PyLong_AsLong(along) : 0;
-    if (PyErr_Occurred() || axis < -x.ndim() || axis >= x.ndim() || !x.on_host())
-      return PyErr_Clear(), not_plain();
-    return wrap(at_once_or_unlocked(x, [&] { return scan(op, x, static_cast<int>(axis)); }));
+    const NDArray& x = *given->x;
+    return wrap(at_once_or_unlocked(x, [&] { return scan(op, x, given->axis.value_or(0)); }));
   });
 }
 
@@ -175,19 +194,12 @@ bool any_nan(const NDArray& x) {
 template <ReduceOp op>
 PyObject* direct_without_nan(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    static constexpr const char* const parameters[] = {"x", "axis", "dim"};
-    const PlainArguments<3> given(args, count, names, parameters);
-    PyObject* const along = given(1, given.at[2]).ptr();
-    if (!given.plain || count < 1 || count > 2 || !is_ndarray(args[0]) ||
-        (given.at[1].ptr() && given.at[2].ptr()) || (along && !PyLong_CheckExact(along)))
-      return not_plain();
-    const NDArray& x = unwrap(args[0]);
+    const auto given = along_axis(args, count, names, {"x", "axis", "dim"});
+    if (!given) return not_plain();
+    const NDArray& x = *given->x;
     const bool wide = x.elem() == Elem::float64;
-    const long axis = along ? PyLong_AsLong(along) : 0;
-    if (PyErr_Occurred() || !x.on_host() || x.size() == 0 || !(wide || x.elem() == Elem::float32) ||
-        (along && (axis < -x.ndim() || axis >= x.ndim())))
-      return PyErr_Clear(), not_plain();
-    const Axes axes = along ? Axes{false, Dims{axis}} : Axes{};
+    if (x.size() == 0 || !(wide || x.elem() == Elem::float32)) return not_plain();
+    const Axes axes = given->axis ? Axes{false, Dims{*given->axis}} : Axes{};
     NDArray out = at_once_or_unlocked(x, [&] { return reduce(op, x, axes, false); });
     if (wide ? any_nan<double>(out) : any_nan<float>(out)) return not_plain();
     return wrap(std::move(out));

@@ -176,3 +176,24 @@ def test_longer_terms_count_nothing_whatever_the_operands_hold_there():
     out = weft.zeros((m, n), dtype="int32")
     built["main"](x, y, out)
     np.testing.assert_array_equal(out.numpy(), p[:, :k] @ q[:k])
+
+
+@pytest.mark.parametrize("target", ["cpu", "c"])
+def test_sums_beside_loops_of_one_iteration(target):
+    """A factor that is made unsigned needs the other one's sums, over loops of which some have one iteration."""
+    rng = np.random.default_rng(5)
+    x = te.placeholder((1, 2, 9, 8, 32), "int8", name="X")
+    w = te.placeholder((3, 2, 1, 1, 32, 32), "int8", name="W")
+    axes = c, p, q, k = [
+        te.reduce_axis((0, n), name=name) for name, n in zip("cpqk", (2, 1, 1, 32))
+    ]
+
+    def value(b, o, y, z, m):
+        terms = x[b, c, y + p, z + q, k].astype("int32") * w[o, c, p, q, m, k].astype("int32")
+        return te.sum(terms, axis=axes)
+
+    f = te.create_prim_func([x, w, te.compute((1, 3, 9, 8, 32), value, name="Y")])
+    (given, a), (weights, b) = (operand(rng, t.shape, "int8") for t in (x, w))
+    out = weft.asarray(np.zeros((1, 3, 9, 8, 32), "int32"))
+    weft.build(f, target=target)["main"](given, weights, out)
+    np.testing.assert_array_equal(out.numpy(), np.einsum("bcyzk,ocpqmk->boyzm", a, b))

@@ -243,3 +243,13 @@ def test_compositions_and_compiled_expressions_of_few_elements(n):
         for run in (f, weft.compile(f)):
             np.testing.assert_allclose(run(x, y).numpy(), want, rtol=2e-5, atol=1e-5)
             np.testing.assert_allclose(run(x[::-1], y[::-1]).numpy(), want[::-1], rtol=2e-5, atol=1e-5)  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", [2**32, 2**32 - 1, -(2**32), 2**31, 2**64])
+@pytest.mark.parametrize(
+    "name", ["cummax", "cummin", "cumsum", "cumprod", "nanmax", "sum", "sort", "argmax"]
+)
+def test_an_axis_beyond_32_bits_is_none_of_the_array(name, axis):
+    with pytest.raises(weft.Error) as caught:
+        getattr(weft, name)(weft.asarray([[3.0, 1.0], [2.0, 4.0]]), axis)
+    assert "axis" in str(caught.value), caught.value

@@ -296,14 +296,13 @@ def _cumulative(name, x, axis, dtype, include_initial):
         axis = 0
     if x.ndim == 0:
         x = reshape(x, (1,))
+    axis = _axis(axis, x.ndim, f"cumulative_{name}")
     if _is_tensor(x):
-        axis = _axis(axis, x.ndim, f"cumulative_{name}")
         x = x if dtype is None else x.astype(dtype)
         out = _core._cumulative_sum_tensor(x, axis) if name == "sum" else _tensor_scan(x, axis)
     else:
         out = _core._scan(name, _array(x), axis, dtype)
     if include_initial:
-        axis = _axis(axis, x.ndim, f"cumulative_{name}")
         shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
         out = concat(
             [full(shape, 0 if name == "sum" else 1, dtype=out.dtype, device=x.device), out],

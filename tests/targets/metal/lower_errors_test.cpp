@@ -235,6 +235,7 @@ TEST(LowerErrors, switches_of_lowering_reach_the_pipeline) {
   EXPECT_FALSE(has(names("cpu:share_storage=0"), "share_storage"));
   EXPECT_FALSE(
       has(names("metal:common_subexpression_elimination=0"), "common_subexpression_elimination"));
+  EXPECT_FALSE(has(names("metal:merge_expressions=0"), "common_subexpression_elimination"));
 }
 
 TEST(LowerErrors, the_emitter_on_nodes_that_lowering_never_leaves) {
