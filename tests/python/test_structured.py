@@ -116,6 +116,21 @@ def test_what_is_normalised_by_a_sum(rng, device):
     same(t.data, np.log(e / e.sum(1, keepdims=True)), rtol=1e-5, atol=1e-5)
 
 
+# Few columns beside each other, which cards cut along the terms, and so many that a thread has one.
+@pytest.mark.parametrize("shape", [(4403, 2003), (301, 30011), (70, 140003)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_columns_of_many_elements(rng, shape, dtype):
+    a = rng.integers(-(2**20), 2**20, shape).astype(dtype)
+    a[rng.integers(0, shape[0], 5), rng.integers(0, shape[1], 5)] = np.nan
+    for name in DEVICES:
+        if name == "ref":
+            continue
+        x = weft.asarray(a).to(weft.device(name))
+        same(weft.argmax(x, axis=0), np.argmax(a, axis=0))
+        same(weft.max(x, axis=0), a.max(axis=0))
+        same(weft.sum(x, axis=0), a.astype("float64").sum(axis=0), rtol=1e-5, atol=64.0)
+
+
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
 def test_borders(rng, device, mode):
     a = rng.standard_normal((3, 4)).astype("float32")
