@@ -404,6 +404,13 @@ void bind_random(nb::module_& m) {
         return made(n, [&] { return random_bits(on, seed, first, n); });
       },
       nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("device").none());
+  m.def(
+      "_random_pairs",
+      [](std::uint64_t seed, std::uint64_t first, std::int64_t n, nb::handle device) {
+        const Ref<Device> on = device_from_python(device);
+        return made(n, [&] { return random_pairs(on, seed, first, n); });
+      },
+      nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("device").none());
   using RandomReals = NDArray (*)(const Ref<Device>&, std::uint64_t, std::uint64_t, std::int64_t,
                                   Elem, RandomScale);
   for (const auto& [name, make] :

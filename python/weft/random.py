@@ -250,10 +250,7 @@ def permutation(n, *, device=None, key=None):
 
     s, offset = _take(2 * n, key)
     device, maker = _devices_of(device)
-    if maker.host_accessible:
-        x = _core._random_permutation(s, offset, n, maker)
-    else:
-        x = weft.argsort(_pairs(s, offset, n, maker))
+    x = _core._random_permutation(s, offset, n, maker)
     return x if maker is device else x.to(device)
 
 
@@ -302,18 +299,14 @@ def _devices_of(device):
 def _below(seed, offset, shape, n, low, count, device):
     """low + the upper half of `count` times a number of 64 bits: int64, equal on every device."""
     if count >= 2**32:
-        return ((_pairs(seed, offset, n, device) % count).astype("int64") + low).reshape(shape)
+        return (
+            (_core._random_pairs(seed, offset, n, device) % count).astype("int64") + low
+        ).reshape(shape)
     if device.name == "cpu":
         return _core._random_integers(seed, offset, shape, low, count, device)
-    words = _pairs(seed, offset, n, device)
+    words = _core._random_pairs(seed, offset, n, device)
     high = (words >> 32) * count + (((words & (2**32 - 1)) * count) >> 32)
     return ((high >> 32).astype("int64") + low).reshape(shape)
-
-
-def _pairs(seed, offset, n, device):
-    """n numbers of 64 bits."""
-    words = _core._random_bits(seed, offset, 2 * n, device).astype("uint64")
-    return words[0::2] | (words[1::2] << 32)
 
 
 def __dir__():

@@ -132,13 +132,17 @@ NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64
                       as_they_are);
 }
 
-NDArray random_permutation(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
-                           std::int64_t count) {
-  WEFT_CHECK(device->info().host_accessible, "permutations of hosts only");
+NDArray random_pairs(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                     std::int64_t count) {
   const NDArray words = random_bits(device, seed, first, 2 * count);
   static_assert(std::endian::native == std::endian::little, "two words are one of 64 bits");
   const Dims step{1};
-  return argsort(NDArray::make(words.handle(), Elem::uint64, Dims{count}, &step, 0), 0, false);
+  return NDArray::make(words.handle(), Elem::uint64, Dims{count}, &step, 0);
+}
+
+NDArray random_permutation(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                           std::int64_t count) {
+  return argsort(random_pairs(device, seed, first, count), 0, false);
 }
 
 NDArray random_choice(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,

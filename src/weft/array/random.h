@@ -22,7 +22,10 @@ NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint6
 /// Standard normal by Box and Muller's method.
 NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                       std::int64_t count, Elem elem, RandomScale scale = {});
-/// 0 to count - 1 in the order of as many numbers of 64 bits. Hosts only.
+/// uint64 numbers of two words each, on hosts and devices with a grid.
+NDArray random_pairs(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                     std::int64_t count);
+/// 0 to count - 1 in the order of as many pairs.
 NDArray random_permutation(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                            std::int64_t count);
 /// `count` different numbers of 0 to n - 1, at most n, each order of each choice as likely as any

@@ -176,7 +176,8 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
   if (d.columns) results /= d.vector;
   if (d.columns) {
     const std::int64_t enough = kAloneThreads * (nest.widest_bytes > 4 ? 2 : 1);
-    const bool alone = results >= (nest.terms <= kFewTerms ? wide / 2 : enough) * facts.processors();
+    const bool alone =
+        results >= (nest.terms <= kFewTerms ? wide / 2 : enough) * facts.processors();
     d.beside = std::min(alone ? wide : facts.lanes(), up_to_power(s.extent));
     d.sharing = alone ? 1 : std::min(wide / d.beside, down_to_power(terms));
   } else {
@@ -205,9 +206,9 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
   // Columns that do not fill the machine evenly: 138 groups on 132 processors take twice as long.
   const bool large = nest.results * nest.terms >= kManyBytes / nest.widest_bytes;
   if (d.parts == 1 && d.columns && large && groups < facts.groups())
-    d.parts = std::clamp<std::int64_t>(std::min(up_to_power(ceil_div(facts.groups(), groups)),
-                                                down_to_power(terms / (2 * share))),
-                                       1, kMostParts);
+    d.parts = std::clamp<std::int64_t>(
+        std::min(up_to_power(ceil_div(facts.groups(), groups)), down_to_power(terms / (2 * share))),
+        1, kMostParts);
   if (d.parts < (large && d.columns ? 2 : kLeastParts)) d.parts = 1;
   if (d.columns && d.parts == 1 && d.sharing > 1) {
     while (2 * d.sharing * d.beside <= std::min(kManyThreads, facts.threads()) &&
