@@ -215,29 +215,6 @@ std::string chosen_rule(const Schedule& sch, BlockRef block, const Sizes& sizes,
   return questions.word("rule", names);
 }
 
-}  // namespace
-
-bool is_unscheduled(const PrimFunc& f) {
-  if (!as<BlockRealizeNode>(f->body)) return false;
-  bool bound = false;
-  for_each_stmt(f->body, [&](const Stmt& s) {
-    const auto* t = as<ForNode>(s);
-    bound = bound || s->kind == StmtKind::launch || (t && t->for_kind == ForKind::bound);
-  });
-  return !bound;
-}
-
-GridStart::GridStart(const PrimFunc& f, std::shared_ptr<const TargetInfo> machine)
-    : facts(*machine), sizes(sizes_of(f)), nests(f, std::move(machine)) {
-  nests.set_detail(false);
-  const BlockRef root = nests.get_block(as<BlockRealizeNode>(f->body)->block->name);
-  for (BlockRef b : nests.get_child_blocks(root)) inline_chain(nests, b);
-  Schedule made = nests;
-  if (schedule_as_rows(made, facts, &applied)) rows = std::move(made);
-}
-
-namespace {
-
 NestForms::Notes schedule_nest(const GridStart& start, Schedule& sch, BlockRef block,
                                const Questions& questions) {
   const Facts& facts = start.facts;
@@ -276,6 +253,25 @@ NestForms::Notes schedule_nest(const GridStart& start, Schedule& sch, BlockRef b
 
 }  // namespace
 
+bool is_unscheduled(const PrimFunc& f) {
+  if (!as<BlockRealizeNode>(f->body)) return false;
+  bool bound = false;
+  for_each_stmt(f->body, [&](const Stmt& s) {
+    const auto* t = as<ForNode>(s);
+    bound = bound || s->kind == StmtKind::launch || (t && t->for_kind == ForKind::bound);
+  });
+  return !bound;
+}
+
+GridStart::GridStart(const PrimFunc& f, std::shared_ptr<const TargetInfo> machine)
+    : facts(*machine), sizes(sizes_of(f)), nests(f, std::move(machine)) {
+  nests.set_detail(false);
+  const BlockRef root = nests.get_block(as<BlockRealizeNode>(f->body)->block->name);
+  for (BlockRef b : nests.get_child_blocks(root)) inline_chain(nests, b);
+  Schedule made = nests;
+  if (schedule_as_rows(made, facts, &applied)) rows = std::move(made);
+}
+
 GridSchedule grid_schedule(const GridStart& start, Choices* choices) {
   GridSchedule out{start.nests, start.applied};
   if (start.rows) {
@@ -291,13 +287,13 @@ GridSchedule grid_schedule(const GridStart& start, Choices* choices) {
     // A rule may have taken it into the nest of its producer.
     if (!schedule::find_block(sch.mod(), nest[0])) continue;
     if (nest.size() == 1 && taken.count(node_of(sch, nest[0]).name)) continue;
+    const auto steps = [&](Schedule& part, const Questions& questions) {
+      if (nest.size() == 1) return schedule_nest(start, part, nest[0], questions);
+      schedule_together(part, nest, start.facts);
+      return NestForms::Notes();
+    };
     const NestForms::Notes notes =
-        start.forms->schedule(sch, nest[0], choices, [&](Schedule& part, Choices* asked) {
-          if (nest.size() == 1)
-            return schedule_nest(start, part, nest[0], Questions(asked, cat("b", at, ".")));
-          schedule_together(part, nest, start.facts);
-          return NestForms::Notes();
-        });
+        start.forms->schedule(sch, nest[0], choices, cat("b", at, "."), steps);
     out.applied.insert(out.applied.end(), notes.applied.begin(), notes.applied.end());
     if (!notes.with.empty()) taken.insert(notes.with);
   }

@@ -596,15 +596,15 @@ Schedule host_schedule(const HostStart& start, Choices& choices) {
   std::size_t at = 0;
   for (const BlockRef& b : sch.get_child_blocks(root_of(sch))) {
     const std::size_t nest = at++;
-    start.forms->schedule(sch, b, &choices, [&](Schedule& part, Choices* asked) {
-      const Questions questions(asked, cat("b", nest, "."));
+    const auto steps = [&](Schedule& part, const Questions& questions) {
       const std::string word = questions.word("rule", start.legal[!join][nest]);
       const auto way = static_cast<Way>(std::find(std::begin(kWords), std::end(kWords), word) -
                                         std::begin(kWords));
       if (way != Way::none) attempt([&] { cut_into_digits(part, b); });
       schedule_as(part, b, way, HostAsked{start.machine, start.sizes, questions});
       return NestForms::Notes();
-    });
+    };
+    start.forms->schedule(sch, b, &choices, cat("b", nest, "."), steps);
   }
   return sch;
 }

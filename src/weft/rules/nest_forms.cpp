@@ -18,8 +18,8 @@ std::string after(const std::string& answers, const std::string& name, const std
 /// Answers from those that are given already, then from the choices; notes the questions.
 class NestForms::Asked final : public Choices {
  public:
-  Asked(Choices* choices, std::vector<std::string> given)
-      : choices_(choices), given_(std::move(given)) {}
+  Asked(Choices* choices, std::string prefix, std::vector<std::string> given)
+      : choices_(choices), given_(std::move(given)), answers_(std::move(prefix)) {}
 
   std::int64_t number(const std::string& name, const std::vector<std::int64_t>& options) override {
     note(name).numbers = options;
@@ -55,12 +55,12 @@ class NestForms::Asked final : public Choices {
 
   Choices* choices_;
   std::vector<std::string> given_;
-  std::size_t at_ = 0;
   std::string answers_;
+  std::size_t at_ = 0;
 };
 
 NestForms::Notes NestForms::schedule(Schedule& whole, BlockRef block, Choices* choices,
-                                     const Steps& steps) {
+                                     const std::string& prefix, const Steps& steps) {
   std::unique_lock lock(mutex_);
   if (count_ >= kMostForms) {
     groups_.clear();
@@ -72,7 +72,7 @@ NestForms::Notes NestForms::schedule(Schedule& whole, BlockRef block, Choices* c
   if (!known) known = std::make_shared<Group>(Group{part.begin(whole), {}});
   const std::shared_ptr<Group> group = known;
   std::vector<std::string> given;
-  std::string answers;
+  std::string answers = prefix;
   for (auto at = group->entries.find(answers); at != group->entries.end();
        at = group->entries.find(answers)) {
     const Entry& entry = at->second;
@@ -90,10 +90,10 @@ NestForms::Notes NestForms::schedule(Schedule& whole, BlockRef block, Choices* c
     lock.lock();
   }
   lock.unlock();
-  Asked asked(choices, std::move(given));
+  Asked asked(choices, prefix, std::move(given));
   Schedule made = group->begun;
   try {
-    asked.last.notes = steps(made, choices ? &asked : nullptr);
+    asked.last.notes = steps(made, Questions(choices ? &asked : nullptr, prefix));
     asked.last.made = made;
   } catch (const Error& refused) {
     asked.last.refused = refused;

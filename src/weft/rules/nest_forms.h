@@ -25,11 +25,12 @@ class NestForms {
     std::vector<std::string> applied;
     std::string with;  // the block that was scheduled with it, "" where none was
   };
-  using Steps = std::function<Notes(Schedule& part, Choices* choices)>;
+  using Steps = std::function<Notes(Schedule& part, const Questions& questions)>;
 
-  /// Takes `steps` for the statement with `block`, which must ask for all that they depend on.
-  /// Throws what they throw. `choices` null: nobody is asked.
-  Notes schedule(Schedule& whole, BlockRef block, Choices* choices, const Steps& steps);
+  /// Takes `steps` for the statement with `block`, which must ask for all that they depend on, by
+  /// names that begin with `prefix`. Throws what they throw. `choices` null: nobody is asked.
+  Notes schedule(Schedule& whole, BlockRef block, Choices* choices, const std::string& prefix,
+                 const Steps& steps);
 
  private:
   /// A question, or where no more are asked.
@@ -42,7 +43,7 @@ class NestForms {
     std::vector<double> expected;
     Notes notes;
   };
-  /// What follows the answers so far, by their text.
+  /// What follows the answers so far, by the prefix and their text.
   struct Group {
     Schedule begun;  // keeps the nodes of the key
     std::unordered_map<std::string, Entry> entries;

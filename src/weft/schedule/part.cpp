@@ -126,6 +126,14 @@ Part::Part(const Schedule& whole, BlockRef block, Accesses& accesses) {
     for (std::size_t i = std::min(u, own) + 1; i < std::max(u, own); ++i)
       if (conflict(*of[i], *of[u]) || conflict(*of[i], *of[own])) kept[i] = true;
   }
+  // What a caller's buffer holds before a nest of the function writes it is part of the program.
+  const std::vector<Buffer>& buffers = root->block->alloc_buffers;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const BufferNode* w : of[i]->writes)
+      kept[i] = kept[i] || (std::binary_search(of[own]->reads.begin(), of[own]->reads.end(), w) &&
+                            std::none_of(buffers.begin(), buffers.end(),
+                                         [&](const Buffer& b) { return b.get() == w; }));
+  }
   Buffers used;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!kept[i]) continue;
@@ -135,7 +143,6 @@ Part::Part(const Schedule& whole, BlockRef block, Accesses& accesses) {
   key_.push_back(all[own].get());
   divide(all, [&](std::size_t i) { return static_cast<bool>(kept[i]); }, stmt_mark, stmts_,
          between_, key_);
-  const std::vector<Buffer>& buffers = root->block->alloc_buffers;
   divide(
       buffers,
       [&](std::size_t i) {
