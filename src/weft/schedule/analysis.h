@@ -82,8 +82,8 @@ std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer
 /// Empty when every consumer of the scope is covered and nothing is overwritten after being read.
 std::string why_not_pipeline(const std::vector<Leaf>& scope, Facts* facts = nullptr);
 /// The blocks that a step depends on which moves one of them under a loop (null: it stays in its
-/// nest): those of both nests, users of what the first of these nests writes, and those between that
-/// use the same. Nests before it are through, whatever they made; others are not touched.
+/// nest): those of both nests, users of what the first of these nests writes, and those between
+/// that use the same. Nests before it are through, whatever they made; others are not touched.
 std::vector<Leaf> concerned(const std::vector<Leaf>& scope, std::size_t self,
                             const ir::ForNode* under = nullptr);
 

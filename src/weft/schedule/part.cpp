@@ -16,8 +16,9 @@ using Buffers = std::vector<const BufferNode*>;
 const BlockRealizeNode* root_of(const Schedule& s) { return as<BlockRealizeNode>(s.func()->body); }
 
 bool meet(const Buffers& a, const Buffers& b) {
-  return std::any_of(a.begin(), a.end(),
-                     [&](const BufferNode* x) { return std::find(b.begin(), b.end(), x) != b.end(); });
+  return std::any_of(a.begin(), a.end(), [&](const BufferNode* x) {
+    return std::find(b.begin(), b.end(), x) != b.end();
+  });
 }
 /// Whether two statements must stay in their order.
 bool conflict(const Accesses::Of& a, const Accesses::Of& b) {
@@ -119,7 +120,8 @@ Part::Part(const Schedule& whole, BlockRef block, Accesses& accesses) {
   std::vector<bool> kept(all.size());
   std::vector<std::size_t> users;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    kept[i] = i == own || meet(of[own]->writes, of[i]->reads) || meet(of[own]->writes, of[i]->writes);
+    kept[i] =
+        i == own || meet(of[own]->writes, of[i]->reads) || meet(of[own]->writes, of[i]->writes);
     if (kept[i] && i != own) users.push_back(i);
   }
   for (const std::size_t u : users) {
@@ -141,8 +143,9 @@ Part::Part(const Schedule& whole, BlockRef block, Accesses& accesses) {
     used.insert(used.end(), of[i]->writes.begin(), of[i]->writes.end());
   }
   key_.push_back(all[own].get());
-  divide(all, [&](std::size_t i) { return static_cast<bool>(kept[i]); }, stmt_mark, stmts_,
-         between_, key_);
+  divide(
+      all, [&](std::size_t i) { return static_cast<bool>(kept[i]); }, stmt_mark, stmts_, between_,
+      key_);
   divide(
       buffers,
       [&](std::size_t i) {

@@ -40,9 +40,9 @@ class Part {
   void join(Schedule& whole, const Schedule& made) const;
 
  private:
-  std::vector<ir::Stmt> stmts_;                    // of the part, with marks
-  std::vector<ir::Buffer> buffers_;                // that it uses, with marks
-  std::vector<std::vector<ir::Stmt>> between_;     // by mark
+  std::vector<ir::Stmt> stmts_;                 // of the part, with marks
+  std::vector<ir::Buffer> buffers_;             // that it uses, with marks
+  std::vector<std::vector<ir::Stmt>> between_;  // by mark
   std::vector<std::vector<ir::Buffer>> apart_;
   Key key_;
 };

@@ -119,8 +119,7 @@ Verdict CacheRead::transform(const State& s, Outcome<Result>& out) const {
     // A nest that is through has made all that there is of a buffer of the scope's own.
     const bool through = !writer || (own && (writer->loops.empty() || scope[i].loops.empty() ||
                                              writer->loops[0] != scope[i].loops[0]));
-    if (auto why =
-            through ? std::string() : why_not_covered(scope, i, s.facts.get(), buffer.get());
+    if (auto why = through ? std::string() : why_not_covered(scope, i, s.facts.get(), buffer.get());
         !why.empty()) {
       Refusal r =
           refuse(s, "schedule.cache_read.not_covered",
