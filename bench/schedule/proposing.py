@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long the tuner takes to propose and check one candidate: drawn decisions, steps taken, each proved legal.
 
-PYTHONPATH=python python bench/schedule/proposing.py [--count N] [--only WORD] [--traces FILE]
+PYTHONPATH=python python bench/schedule/proposing.py [--count N] [--only WORD] [--children] [--traces FILE]
 
-Processor time of one thread for each program and target; no device is needed. `--traces` writes a digest of the
-candidates of every seed, so that two versions can be compared: what is proposed must not depend on how fast.
+Processor time of one thread for each program and target; no device is needed. Candidates are drawn afresh; with
+`--children` as in a search that goes on: most change one or two answers of earlier ones. `--traces` writes a digest of
+the candidates of every seed, so that two versions can be compared: what is proposed must not depend on how fast.
 """
 
 import argparse
@@ -284,11 +285,11 @@ PROGRAMS = {
 }
 
 
-def candidate(seed, start, sketches):
+def candidate(seed, start, sketches, trials=()):
     """Seconds, and what was proposed: decisions and trace, or a refusal's code."""
     begin = time.process_time()
     try:
-        decisions, schedule = search._propose(random.Random(seed), start, sketches, [])
+        decisions, schedule = search._propose(random.Random(seed), start, sketches, trials)
     except weft.Error as refused:
         return time.process_time() - begin, (refused.code, "")
     seconds = time.process_time() - begin
@@ -301,6 +302,7 @@ def main():
         "--count", type=int, default=60, help="candidates of each program and target"
     )
     parser.add_argument("--only", default="", help="programs with this in their name")
+    parser.add_argument("--children", action="store_true", help="of earlier candidates")
     parser.add_argument("--traces", help="a file for the digests")
     args = parser.parse_args()
     digests = {}
@@ -310,8 +312,13 @@ def main():
         start = weft.Schedule(te.create_prim_func(make()))
         for target in TARGETS:
             sketches, times, kept, legal = sketches_for(target), [], [], 0
+            trials = []
             for seed in range(-3, args.count):
-                seconds, found = candidate(seed, start, sketches)
+                seconds, found = candidate(seed, start, sketches, trials)
+                if args.children and found[1]:
+                    # Any time will do: which parents are taken does not matter here.
+                    taken = random.Random(found[0]).random()
+                    trials.append(search.Trial(json.loads(found[0]), seconds=taken))
                 if seed >= 0:
                     times.append(seconds)
                     kept.append(hashlib.sha256("\n".join(found).encode()).hexdigest()[:16])

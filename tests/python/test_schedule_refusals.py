@@ -97,9 +97,25 @@ for i, j in T.grid(3, 4):
 
 
 def test_caches_of_unfinished_data():
-    sch = two_stages(n=4)
+    sch = schedule(
+        """
+B = T.alloc_buffer((8,), "float32")
+for o in range(2):
+    for i in range(2):
+        with T.block("B"):
+            vi = T.axis.spatial(8, o * 4 + i)
+            B[vi] = A[vi]
+    for j in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(8, o * 4 + j)
+            C[vi] = B[vi]
+""",
+        'A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")',
+    )
     code, text = "schedule.cache_read.not_covered", "would copy unfinished data"
     check(sch, code, text, lambda: sch.cache_read("C", 0, "shared"))
+    two_stages(n=4).cache_read("C", 0, "shared")  # a nest that is through: what there is is copied
+    sch = two_stages(n=4)
     code, text = "schedule.cache_write.not_covered", "would hand over unfinished data"
     check(sch, code, text, lambda: sch.cache_write("B", 0, "shared"))
 

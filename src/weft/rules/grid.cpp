@@ -215,6 +215,42 @@ std::string chosen_rule(const Schedule& sch, BlockRef block, const Sizes& sizes,
   return questions.word("rule", names);
 }
 
+NestForms::Notes schedule_nest(const GridStart& start, Schedule& sch, BlockRef block,
+                               const Questions& questions) {
+  const Facts& facts = start.facts;
+  const Sizes& sizes = start.sizes;
+  keep_in_nest(sch, block);
+  sch.get_loops(block);  // so that the trace knows the loops that rules read from the tree
+  const std::string chosen = chosen_rule(sch, block, sizes, facts, questions);
+  std::string refused;  // of rules that matched
+  for (const Rule& rule : kRules) {
+    if (!chosen.empty() && chosen != rule.name) continue;
+    std::string why;
+    const Nest read = read_nest(sch, block, sizes);
+    const std::string name = read.node->name;
+    if (!rule.matches(read, facts, questions.open())) continue;
+    bool inside = false;
+    const Asked asked{facts, sizes, finishing(sch, block), &inside, questions};
+    if (questions.open()) {
+      rule.apply(sch, read, asked);  // a refusal is the tuner's to hear
+    } else {
+      const Schedule before = sch;
+      if (!attempt([&] { rule.apply(sch, read, asked); }, &why)) {
+        refused += cat("; ", rule.name, " was refused: ", why);
+        sch = before;
+        continue;
+      }
+    }
+    NestForms::Notes out{{cat(name, ": ", rule.name, refused)}, ""};
+    if (inside) {
+      out.with = node_of(sch, *asked.finish).name;
+      out.applied.push_back(cat(out.with, ": with ", name));
+    }
+    return out;
+  }
+  return {};
+}
+
 }  // namespace
 
 bool is_unscheduled(const PrimFunc& f) {
@@ -244,8 +280,6 @@ GridSchedule grid_schedule(const GridStart& start, Choices* choices) {
     out.applied.clear();
   }
   Schedule& sch = out.schedule;
-  const Facts& facts = start.facts;
-  const Sizes& sizes = start.sizes;
   std::set<std::string> taken;  // blocks that were scheduled with another
   std::int64_t at = -1;
   for (const std::vector<BlockRef>& nest : nests_of(sch)) {
@@ -253,41 +287,15 @@ GridSchedule grid_schedule(const GridStart& start, Choices* choices) {
     // A rule may have taken it into the nest of its producer.
     if (!schedule::find_block(sch.mod(), nest[0])) continue;
     if (nest.size() == 1 && taken.count(node_of(sch, nest[0]).name)) continue;
-    if (nest.size() > 1) {
-      schedule_together(sch, nest, facts);
-      continue;
-    }
-    keep_in_nest(sch, nest[0]);
-    sch.get_loops(nest[0]);  // so that the trace knows the loops that rules read from the tree
-    const Questions questions(choices, cat("b", at, "."));
-    const std::string chosen = chosen_rule(sch, nest[0], sizes, facts, questions);
-    std::string refused;  // of rules that matched
-    for (const Rule& rule : kRules) {
-      if (!chosen.empty() && chosen != rule.name) continue;
-      std::string why;
-      const Nest read = read_nest(sch, nest[0], sizes);
-      const std::string name = read.node->name;
-      if (!rule.matches(read, facts, questions.open())) continue;
-      bool inside = false;
-      const Asked asked{facts, sizes, finishing(sch, nest[0]), &inside, questions};
-      if (questions.open()) {
-        rule.apply(sch, read, asked);  // a refusal is the tuner's to hear
-      } else {
-        const Schedule before = sch;
-        if (!attempt([&] { rule.apply(sch, read, asked); }, &why)) {
-          refused += cat("; ", rule.name, " was refused: ", why);
-          sch = before;
-          continue;
-        }
-      }
-      out.applied.push_back(cat(name, ": ", rule.name, refused));
-      if (inside) {
-        const std::string with = node_of(sch, *asked.finish).name;
-        out.applied.push_back(cat(with, ": with ", name));
-        taken.insert(with);
-      }
-      break;
-    }
+    const auto steps = [&](Schedule& part, const Questions& questions) {
+      if (nest.size() == 1) return schedule_nest(start, part, nest[0], questions);
+      schedule_together(part, nest, start.facts);
+      return NestForms::Notes();
+    };
+    const NestForms::Notes notes =
+        start.forms->schedule(sch, nest[0], choices, cat("b", at, "."), steps);
+    out.applied.insert(out.applied.end(), notes.applied.begin(), notes.applied.end());
+    if (!notes.with.empty()) taken.insert(notes.with);
   }
   return out;
 }

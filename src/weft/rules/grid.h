@@ -10,6 +10,7 @@
 
 #include "weft/rules/facts.h"
 #include "weft/rules/nest.h"
+#include "weft/rules/nest_forms.h"
 #include "weft/schedule/schedule.h"
 
 namespace weft::rules {
@@ -26,6 +27,7 @@ struct GridStart {
   Schedule nests;                // element-wise chains are one block
   std::optional<Schedule> rows;  // all of it as passes over rows, where it is that
   std::vector<std::string> applied;
+  std::unique_ptr<NestForms> forms = std::make_unique<NestForms>();
   GridStart(const ir::PrimFunc& f, std::shared_ptr<const TargetInfo> machine);
 };
 

@@ -572,8 +572,9 @@ HostStart::HostStart(const PrimFunc& f, TargetInfo table)
     if (!body) continue;
     const std::vector<BlockRef> blocks = body->get_child_blocks(root);
     const bool needed = needs_schedule(*body, blocks, sizes);
+    schedule::Accesses accesses;
     for (const BlockRef& b : blocks) {
-      Schedule cut = *body;
+      Schedule cut = schedule::Part(*body, b, accesses).begin(*body);
       attempt([&] { cut_into_digits(cut, b); });
       const Nest nest = read_nest(cut, b, sizes);
       std::vector<std::string> words;
@@ -594,12 +595,16 @@ Schedule host_schedule(const HostStart& start, Choices& choices) {
   Schedule sch = join ? *start.joined : start.stages;
   std::size_t at = 0;
   for (const BlockRef& b : sch.get_child_blocks(root_of(sch))) {
-    const Questions questions(&choices, cat("b", at, "."));
-    const std::string word = questions.word("rule", start.legal[!join][at++]);
-    const auto way = static_cast<Way>(std::find(std::begin(kWords), std::end(kWords), word) -
-                                      std::begin(kWords));
-    if (way != Way::none) attempt([&] { cut_into_digits(sch, b); });
-    schedule_as(sch, b, way, HostAsked{start.machine, start.sizes, questions});
+    const std::size_t nest = at++;
+    const auto steps = [&](Schedule& part, const Questions& questions) {
+      const std::string word = questions.word("rule", start.legal[!join][nest]);
+      const auto way = static_cast<Way>(std::find(std::begin(kWords), std::end(kWords), word) -
+                                        std::begin(kWords));
+      if (way != Way::none) attempt([&] { cut_into_digits(part, b); });
+      schedule_as(part, b, way, HostAsked{start.machine, start.sizes, questions});
+      return NestForms::Notes();
+    };
+    start.forms->schedule(sch, b, &choices, cat("b", nest, "."), steps);
   }
   return sch;
 }

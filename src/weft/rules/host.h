@@ -4,12 +4,14 @@
 // compiler, whose loops in vectors are as fast; it may not reorder sums, so reductions are
 // scheduled here: rows into vectors of partial sums, columns and products into tiles of registers.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "weft/rules/choices.h"
 #include "weft/rules/facts.h"
+#include "weft/rules/nest_forms.h"
 #include "weft/schedule/schedule.h"
 
 namespace weft::rules {
@@ -29,6 +31,7 @@ struct HostStart {
   /// For each block the rules whose steps are legal, what the table takes first: of `joined`, where
   /// it is; of `stages`.
   std::vector<std::vector<std::string>> legal[2];
+  std::unique_ptr<NestForms> forms = std::make_unique<NestForms>();
   HostStart(const ir::PrimFunc& f, TargetInfo machine);
 };
 /// The rules' steps with the decisions of `choices`. Throws Error(schedule, ...) where they lead to

@@ -506,9 +506,11 @@ bool covers_remembered(const Leaf& writer, const BufferRegion& write, const Leaf
 
 }  // namespace
 
-std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer, Facts* facts) {
+std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer, Facts* facts,
+                            const BufferNode* only) {
   const Leaf& reader = scope[consumer];
   for (const BufferRegion& read : reader.block()->reads) {
+    if (only && read.buffer.get() != only) continue;
     std::string culprit;
     bool covered = true;
     for (std::size_t p = consumer; p-- > 0;) {
@@ -543,6 +545,38 @@ std::string why_not_pipeline(const std::vector<Leaf>& scope, Facts* facts) {
     }
   }
   return {};
+}
+
+std::vector<Leaf> concerned(const std::vector<Leaf>& scope, std::size_t self,
+                            const ForNode* under) {
+  const auto nest_of = [](const Leaf& leaf) -> const StmtNode* {
+    if (leaf.loops.empty()) return leaf.realize;
+    return leaf.loops.front();
+  };
+  const auto meets = [](const Leaf& leaf, const std::vector<BufferRegion>& regions) {
+    return std::any_of(regions.begin(), regions.end(), [&](const BufferRegion& r) {
+      return reads(leaf.block(), r.buffer.get()) || writes(leaf.block(), r.buffer.get());
+    });
+  };
+  std::size_t other = self;
+  for (std::size_t i = 0; under && other == self && i < scope.size(); ++i) {
+    const auto& loops = scope[i].loops;
+    if (std::find(loops.begin(), loops.end(), under) != loops.end()) other = i;
+  }
+  const auto [first, last] = std::minmax(self, other);
+  const StmtNode *const home = nest_of(scope[first]), *const end = nest_of(scope[last]);
+  std::vector<Leaf> out;
+  for (std::size_t i = 0; i < scope.size(); ++i) {
+    const Leaf& leaf = scope[i];
+    bool in = nest_of(leaf) == home || nest_of(leaf) == end;
+    for (std::size_t w = 0; !in && w < scope.size(); ++w)
+      in = nest_of(scope[w]) == home && meets(leaf, scope[w].block()->writes);
+    const bool between = first < i && i < last;
+    in = in || (between && (meets(leaf, scope[self].block()->writes) ||
+                            meets(scope[self], leaf.block()->writes)));
+    if (in) out.push_back(leaf);
+  }
+  return out;
 }
 
 std::size_t index_of(const std::vector<Leaf>& scope, const BlockNode* block) {

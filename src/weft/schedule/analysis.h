@@ -76,11 +76,16 @@ std::vector<ir::Range> clip(std::vector<ir::Range> region, const ir::Buffer& buf
                             const arith::Analyzer& analyzer);
 
 /// Empty when what `consumer` reads was produced before; else which buffer is not covered, and by
-/// whom.
+/// whom. `only`: of what it reads one buffer.
 std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer,
-                            Facts* facts = nullptr);
+                            Facts* facts = nullptr, const ir::BufferNode* only = nullptr);
 /// Empty when every consumer of the scope is covered and nothing is overwritten after being read.
 std::string why_not_pipeline(const std::vector<Leaf>& scope, Facts* facts = nullptr);
+/// The blocks that a step depends on which moves one of them under a loop (null: it stays in its
+/// nest): those of both nests, users of what the first of these nests writes, and those between
+/// that use the same. Nests before it are through, whatever they made; others are not touched.
+std::vector<Leaf> concerned(const std::vector<Leaf>& scope, std::size_t self,
+                            const ir::ForNode* under = nullptr);
 
 /// Index of the leaf with this block; npos if absent.
 std::size_t index_of(const std::vector<Leaf>& scope, const ir::BlockNode* block);

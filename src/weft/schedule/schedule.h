@@ -241,6 +241,8 @@ class Schedule {
   }
 
  private:
+  friend class Part;  // part.h
+  Schedule() = default;
   [[noreturn]] void refuse_step(const PrimitiveInfo& primitive, const Value::List& arguments,
                                 Refusal refusal) const;
   void commit(const PrimitiveInfo& primitive, Value::List arguments, Value result,

@@ -95,6 +95,8 @@ Verdict CacheRead::transform(const State& s, Outcome<Result>& out) const {
   }
   if (writers.size() > 1) return several_writers(s, kName, buffer, writers, writer->realize);
 
+  const auto& allocated = path.scope()->block->alloc_buffers;
+  const bool own = std::find(allocated.begin(), allocated.end(), buffer) != allocated.end();
   std::unordered_set<std::uint64_t> chosen;
   std::vector<const BlockNode*> consumers;
   for (std::size_t i = 0; i < scope.size(); ++i) {
@@ -114,7 +116,10 @@ Verdict CacheRead::transform(const State& s, Outcome<Result>& out) const {
       r.repair("list the readers behind the writer as consumer_blocks");
       return r;
     }
-    if (auto why = writer ? why_not_covered(scope, i, s.facts.get()) : std::string();
+    // A nest that is through has made all that there is of a buffer of the scope's own.
+    const bool through = !writer || (own && (writer->loops.empty() || scope[i].loops.empty() ||
+                                             writer->loops[0] != scope[i].loops[0]));
+    if (auto why = through ? std::string() : why_not_covered(scope, i, s.facts.get(), buffer.get());
         !why.empty()) {
       Refusal r =
           refuse(s, "schedule.cache_read.not_covered",
@@ -195,7 +200,7 @@ Verdict CacheWrite::transform(const State& s, Outcome<Result>& out) const {
   for (std::size_t i = 0; i < scope.size(); ++i) {
     const BlockNode* b = scope[i].block();
     if (b == writer || !reads(b, buffer.get())) continue;
-    if (auto why = why_not_covered(scope, i, s.facts.get()); !why.empty()) {
+    if (auto why = why_not_covered(scope, i, s.facts.get(), buffer.get()); !why.empty()) {
       Refusal r = refuse(
           s, "schedule.cache_write.not_covered",
           cat("cache_write of \"", buffer->name, "\" would hand over unfinished data: ", why),

@@ -163,7 +163,8 @@ Verdict check_blocks(const Move& m) {
       return r;
     }
   }
-  if (auto why = why_not_pipeline(m.scope, m.s.facts.get()); !why.empty()) {
+  const auto around = concerned(m.scope, m.self, m.loop.loop());
+  if (auto why = why_not_pipeline(around, m.s.facts.get()); !why.empty()) {
     Refusal r = refuse(
         m.s, m.slug("pipeline"),
         cat(m.step, " of ", m.name(), " needs a scope in which data only flows forward: ", why),
@@ -386,7 +387,8 @@ Verdict check_consumer(const Move& m, const Stmt& body) {
   const Leaf& leaf = scope[self];
   arith::Analyzer analyzer;
   bind_path(analyzer, *path);
-  std::string why = why_not_covered(scope, self, m.s.facts.get());
+  const auto around = concerned(scope, self);
+  std::string why = why_not_covered(around, index_of(around, leaf.block()), m.s.facts.get());
   if (why.empty() && !covers_domain(leaf, analyzer))
     why = "some of its iterations would not run, or not provably";
   if (why.empty()) {

@@ -49,7 +49,8 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
   }
   p.path = *find_block(p.s.mod, {under[0].block()->id});
   const auto scope = leaves(p.path.scope()->block->body);
-  p.leaf = scope[index_of(scope, p.path.realize()->block.get())];
+  const std::size_t self = index_of(scope, p.path.realize()->block.get());
+  p.leaf = scope[self];
   const BlockNode* block = p.leaf.block();
   arith::Analyzer analyzer;
   bind_path(analyzer, p.path);
@@ -61,7 +62,7 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
             "legal: blocks with an init, affine bindings and S and R iterators, the only writers "
             "of their output");
   }
-  if (auto why = why_not_pipeline(scope, p.s.facts.get()); !why.empty()) {
+  if (auto why = why_not_pipeline(concerned(scope, self), p.s.facts.get()); !why.empty()) {
     return refuse(p.s, "schedule.rfactor.pipeline",
                   cat("rfactor of ", name_of(loop),
                       " needs a scope in which data only flows forward: ", why),
