@@ -11,6 +11,7 @@ import weft
 
 from .._errors import error as _error
 from . import _graphs, rules
+from .added_rows import join_added_rows
 from .decompositions import decompositions
 from .graph import HandedBack, has_symbols, lower
 from .layouts import lay_out_images
@@ -131,6 +132,7 @@ def _program(module, options, returned, inputs=None):
         write_in_place(graph)
     join_linears(graph)
     join_parts(graph)
+    join_added_rows(graph)
     if options.prefer == "fastest" and options.weft_device is None:
         lay_out_images(graph)
     program = Program(graph, partition(graph, device), device, options)

@@ -8,7 +8,7 @@ import math
 import weft
 
 from ... import _core
-from .common import Unsupported, array, as_type, numbers_too
+from .common import HALVES, Unsupported, array, as_type, line_index, numbers_too
 
 
 def _grid(index, dim):
@@ -34,6 +34,17 @@ def _part(source, index):
     return source[tuple(slice(0, n) for n in index.shape)]
 
 
+def _aimed(x, dim, index, source):
+    """(a view of x, positions of its first axes, values) of a scatter into x: whole rows where the index is an expanded one."""
+    dim %= x.ndim
+    row, source = line_index(index, dim), _part(source, index)
+    if row is None:
+        return x, _positions(x, dim, index), source
+    cut = tuple(slice(None) if a == dim else slice(0, n) for a, n in enumerate(index.shape))
+    axes = [dim, *(a for a in range(x.ndim) if a != dim)]
+    return x[cut].permute(axes), [row], source.permute(axes)
+
+
 def _and_in_place(name, overload):
     """A rule that writes into its array: for the operator in place, and for the one that gives a new array, on a copy."""
 
@@ -48,10 +59,9 @@ def _and_in_place(name, overload):
 @array("scatter_add.default")
 @numbers_too
 def _scatter_add(c, x, dim, index, source):
-    if not index.size:
-        return x.copy()
     out = x.copy()
-    _core._scatter(out, _positions(x, dim, index), _part(source, index), True)
+    if index.size:
+        _core._scatter(*_aimed(out, dim, index, source), True)
     return out
 
 
@@ -60,7 +70,7 @@ def _scatter_add(c, x, dim, index, source):
 def _scatter_value(c, x, dim, index, value):
     if index.size:
         filled = weft.full(index.shape, value, dtype=c.dtype, device=x.device)
-        _core._scatter(x, _positions(x, dim, index), filled, False)
+        _core._scatter(*_aimed(x, dim, index, filled), False)
     return x
 
 
@@ -68,7 +78,7 @@ def _scatter_value(c, x, dim, index, value):
 @numbers_too
 def _scatter_source(c, x, dim, index, source):
     if index.size:
-        _core._scatter(x, _positions(x, dim, index), _part(source, index), False)
+        _core._scatter(*_aimed(x, dim, index, source), False)
     return x
 
 
@@ -109,6 +119,20 @@ def _multiplied(out, places, source):
     return out.reshape(shape)
 
 
+def _one_by_one(c, x, dim, index, source, kind, include_self):
+    """Products and extremes on the host: each value is combined with what is at its position; 16-bit floats in float32."""
+    narrow = c.dtype in HALVES
+    out = x.astype("float32") if narrow else x.copy()
+    into, places, part = _aimed(out, dim, index, as_type(source, str(out.dtype)))
+    if not include_self:  # any of the values for a position begins an extreme
+        _core._scatter(into, places, weft.ones_like(part) if kind == "prod" else part, False)
+    if kind == "prod":
+        _core._scatter_product(into, places, part)
+    else:
+        _core._scatter_extreme(into, places, part, kind == "amax")
+    return as_type(out, c.dtype)
+
+
 @array("index_reduce.default")
 @numbers_too
 def _index_reduce(c, x, dim, index, source, reduce, *, include_self=True):
@@ -133,9 +157,11 @@ def _scatter_and(c, x, dim, index, source, *, reduce):
 def _scatter_reduce(c, x, dim, index, source, reduce, *, include_self=True):
     if not index.size:
         return x.copy()
-    places, part = _positions(x, dim, index), _part(source, index)
     if c.dtype == "bool":
         raise Unsupported("booleans reduced by position")
+    if reduce in ("prod", "amax", "amin") and x.device.host_accessible:
+        return _one_by_one(c, x, dim, index, source, reduce, include_self)
+    places, part = _positions(x, dim, index), _part(source, index)
     if reduce == "prod":
         out = x.copy()
         if not include_self:
@@ -147,15 +173,23 @@ def _scatter_reduce(c, x, dim, index, source, reduce, *, include_self=True):
             return found
         return weft.maximum(x, found) if reduce == "amax" else weft.minimum(x, found)
     out = x.copy()
+    into, places, part = _aimed(out, dim, index, source)
     if not include_self:
-        _core._scatter(out, places, weft.zeros_like(part), False)
-    _core._scatter(out, places, part, True)
+        _core._scatter(into, places, weft.zeros_like(part), False)
+    _core._scatter(into, places, part, True)
     if reduce == "sum":
         return out
     count = (weft.ones_like if include_self else weft.zeros_like)(out)
-    _core._scatter(count, places, weft.ones_like(part), True)
+    _core._scatter(*_aimed(count, dim, index, weft.ones_like(source)), True)
     count = weft.maximum(count, weft.ones_like(count))
     return out // count if "int" in c.dtype else out / count
+
+
+@array("add_rows.default", space="weft")
+def _add_rows(c, x, to, table, origin):
+    out = x.copy()
+    _core._add_rows(out, as_type(to, "int64"), table, as_type(origin, "int64"))
+    return out
 
 
 @array("put.default")
