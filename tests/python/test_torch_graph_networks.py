@@ -60,9 +60,7 @@ def _messages_of_three_axes(x, source, target):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_gathered_rows_are_added_without_being_stored(function, dtype):
     source, target = _ends()
-    found = _compiled(
-        lambda x: function(x, source, target), torch.randn(NODES, WIDTH, dtype=dtype)
-    )
+    found = _compiled(function, torch.randn(NODES, WIDTH, dtype=dtype), source, target)
     assert "weft.add_rows.default" in found
     assert "aten.index.Tensor" not in found
 
@@ -70,11 +68,11 @@ def test_gathered_rows_are_added_without_being_stored(function, dtype):
 def test_gathered_rows_that_are_read_twice_are_kept():
     source, target = _ends()
 
-    def both(x):
+    def both(x, source, target):
         rows = x[source]
         return torch.zeros_like(x).index_add(0, target, rows).sum() + rows.square().sum()
 
-    found = _compiled(both, torch.randn(NODES, WIDTH), gradients=False)
+    found = _compiled(both, torch.randn(NODES, WIDTH), source, target, gradients=False)
     assert "weft.add_rows.default" not in found
 
 
@@ -106,7 +104,7 @@ def test_values_reduced_at_positions(reduce, include_self, dtype, index):
     if dtype.is_floating_point and reduce in ("amax", "amin"):
         source.view(-1)[7] = float("nan")
     found = _compiled(
-        lambda x, s: x.scatter_reduce(dim, at, s, reduce, include_self=include_self), x, source, gradients=False
+        lambda x, s, at: x.scatter_reduce(dim, at, s, reduce, include_self=include_self), x, source, at, gradients=False
     )  # fmt: skip
     assert any(name.startswith("aten.scatter_") for name in found)
 
@@ -120,8 +118,8 @@ def test_an_expanded_index_gathers_and_scatters_rows(dim):
     wide[dim] = 9
     at = torch.randint(0, n, (9,)).reshape(shape).expand(wide)
     source = torch.randn(wide)
-    _compiled(lambda x: x.gather(dim, at).sin(), x)
-    _compiled(lambda x, s: x.scatter_add(dim, at, s), x, source)
+    _compiled(lambda x, at: x.gather(dim, at).sin(), x, at)
+    _compiled(lambda x, s, at: x.scatter_add(dim, at, s), x, source, at)
     once = torch.randperm(n).reshape([n if a == dim % 3 else 1 for a in range(3)]).expand(5, 7, 4)
-    _compiled(lambda x, s: x.scatter(dim, once, s), x, torch.randn(5, 7, 4))
-    _compiled(lambda x: x.scatter(dim, once[..., :2], 2.5), x)
+    _compiled(lambda x, s, at: x.scatter(dim, at, s), x, torch.randn(5, 7, 4), once)
+    _compiled(lambda x, at: x.scatter(dim, at[..., :2], 2.5), x, once)

@@ -21,6 +21,7 @@ from .partition import partition
 from .parts import join_parts
 from .program import Program, fixed, same_layout
 from .second import Facts, with_second_gradients
+from .statistics import correct_statistics
 
 _MOST_SIZES = 16  # combinations of sizes that one dynamic graph is compiled for
 _watchers = threading.local()
@@ -128,6 +129,7 @@ def _program(module, options, returned, inputs=None):
     device = _device_of(module)
     graph = lower(module, inputs)
     graph.returned = returned
+    correct_statistics(graph)
     if options.weft_device is None:  # a named device works on copies
         write_in_place(graph)
     join_linears(graph)

@@ -45,6 +45,13 @@ def _aimed(x, dim, index, source):
     return x[cut].permute(axes), [row], source.permute(axes)
 
 
+def _wide(x, source):
+    """A new array to add to, and what is added: of 16-bit floats in float32, since each sum would be rounded."""
+    if str(x.dtype) not in HALVES:
+        return x.copy(), source
+    return x.astype("float32"), as_type(source, "float32")
+
+
 def _and_in_place(name, overload):
     """A rule that writes into its array: for the operator in place, and for the one that gives a new array, on a copy."""
 
@@ -59,10 +66,10 @@ def _and_in_place(name, overload):
 @array("scatter_add.default")
 @numbers_too
 def _scatter_add(c, x, dim, index, source):
-    out = x.copy()
+    out, source = _wide(x, source)
     if index.size:
         _core._scatter(*_aimed(out, dim, index, source), True)
-    return out
+    return as_type(out, c.dtype)
 
 
 @_and_in_place("scatter", "value")
@@ -121,9 +128,8 @@ def _multiplied(out, places, source):
 
 def _one_by_one(c, x, dim, index, source, kind, include_self):
     """Products and extremes on the host: each value is combined with what is at its position; 16-bit floats in float32."""
-    narrow = c.dtype in HALVES
-    out = x.astype("float32") if narrow else x.copy()
-    into, places, part = _aimed(out, dim, index, as_type(source, str(out.dtype)))
+    out, source = _wide(x, source)
+    into, places, part = _aimed(out, dim, index, source)
     if not include_self:  # any of the values for a position begins an extreme
         _core._scatter(into, places, weft.ones_like(part) if kind == "prod" else part, False)
     if kind == "prod":
@@ -172,24 +178,24 @@ def _scatter_reduce(c, x, dim, index, source, reduce, *, include_self=True):
         if not include_self:
             return found
         return weft.maximum(x, found) if reduce == "amax" else weft.minimum(x, found)
-    out = x.copy()
+    out, source = _wide(x, source)
     into, places, part = _aimed(out, dim, index, source)
     if not include_self:
         _core._scatter(into, places, weft.zeros_like(part), False)
     _core._scatter(into, places, part, True)
     if reduce == "sum":
-        return out
+        return as_type(out, c.dtype)
     count = (weft.ones_like if include_self else weft.zeros_like)(out)
     _core._scatter(*_aimed(count, dim, index, weft.ones_like(source)), True)
     count = weft.maximum(count, weft.ones_like(count))
-    return out // count if "int" in c.dtype else out / count
+    return out // count if "int" in c.dtype else as_type(out / count, c.dtype)
 
 
 @array("add_rows.default", space="weft")
 def _add_rows(c, x, to, table, origin):
-    out = x.copy()
+    out, table = _wide(x, table)
     _core._add_rows(out, as_type(to, "int64"), table, as_type(origin, "int64"))
-    return out
+    return as_type(out, c.dtype)
 
 
 @array("put.default")
@@ -223,7 +229,7 @@ def _put_at(c, x, indices, values, accumulate):
     lead = used[0] if used == list(range(used[0], used[-1] + 1)) else 0
     before, behind = [x.shape[a] for a in rest[:lead]], [x.shape[a] for a in rest[lead:]]
     # The values in the order of the selection; the indexed axes first, as the scatter wants them.
-    values = as_type(values, c.dtype).broadcast_to((*before, *joined, *behind))
+    values = as_type(values, str(x.dtype)).broadcast_to((*before, *joined, *behind))
     axes = list(range(lead, lead + len(joined)))
     values = values.permute(axes + [a for a in range(values.ndim) if a not in axes])
     _core._scatter(x.permute(used + rest), places, values, bool(accumulate))
@@ -244,7 +250,10 @@ def _index_put(c, x, indices, values, accumulate=False):
         if masks != [0] or used != [0] or accumulate:
             raise Unsupported("the mask decides how many values are written")
         return _masked(c, x, as_type(indices[0], "bool"), values)
-    return _put_at(c, x.copy(), indices, values, accumulate)
+    if not accumulate:
+        return _put_at(c, x.copy(), indices, values, False)
+    out, values = _wide(x, values)
+    return as_type(_put_at(c, out, indices, values, True), c.dtype)
 
 
 @array("index_put_.default")
