@@ -202,9 +202,10 @@ def _add_rows(c, x, to, table, origin):
 def _put(c, x, index, source, accumulate=False):
     if not x.size or not index.size:
         raise Unsupported("an assignment without elements")
-    out = x.copy().reshape((-1,))
+    out, source = _wide(x, source) if accumulate else (x.copy(), source)
+    out = out.reshape((-1,))
     _core._scatter(out, [as_type(index.reshape((-1,)), "int64")], source.reshape((-1,)), accumulate)  # fmt: skip
-    return out.reshape(x.shape)
+    return as_type(out.reshape(x.shape), c.dtype)
 
 
 def _masked(c, x, mask, values):
