@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from .graph import Value
+from .graph import Value, _empty
 
 _HALVES = (torch.float16, torch.bfloat16)
 # Operators, and where x and the parameters are among their arguments.
@@ -20,6 +20,7 @@ _FORWARD = {
     "aten._native_batch_norm_legit.default": (0, (1, 2, 3, 4)),
     "aten._native_batch_norm_legit.no_stats": (0, (1, 2)),
     "aten._native_batch_norm_legit_functional.default": (0, (1, 2, 3, 4)),
+    "aten._native_batch_norm_legit_no_training.default": (0, (1, 2, 3, 4)),
 }
 # Those of gradients, and where the saved values are.
 _BACKWARD = {
@@ -49,3 +50,4 @@ def correct_statistics(graph):
         for v in saved:
             if isinstance(v, Value) and v.fake.dtype in _HALVES and v.fake.device.type == "cpu":
                 v.fake = v.fake.to(torch.float32)
+                v.constant = None if v.constant is None else _empty(v.fake)  # of inference
