@@ -15,6 +15,7 @@
 
 #include "array_type.h"
 #include "direct.h"
+#include "weft/array/combined_rows.h"
 #include "weft/array/count.h"
 #include "weft/array/extreme_of_numbers.h"
 #include "weft/array/interpolate.h"
@@ -606,6 +607,15 @@ void bind_array_ops(nb::module_& m) {
   m.def("_gather", [](const NDArray& x, const std::vector<NDArray>& i) { return gather(x, i); });
   m.def("_scatter", [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v,
                        bool accumulate) { scatter(x, i, v, accumulate); });
+  m.def("_scatter_extreme",
+        [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v, bool largest) {
+          scatter_extreme(x, i, v, largest);
+        });
+  m.def("_scatter_product", [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v) {
+    scatter_product(x, i, v);
+  });
+  m.def("_add_rows", [](const NDArray& x, const NDArray& to, const NDArray& table,
+                        const NDArray& from) { add_rows(x, to, table, from); });
   m.def("_set_deterministic", &set_deterministic);
   m.def("_is_deterministic", &is_deterministic);
   m.def("_nonzero", [](const NDArray& x) { return nonzero(x); });

@@ -11,6 +11,7 @@ import weft
 
 from .._errors import error as _error
 from . import _graphs, rules
+from .added_rows import join_added_rows
 from .decompositions import decompositions
 from .graph import HandedBack, has_symbols, lower
 from .layouts import lay_out_images
@@ -20,6 +21,7 @@ from .partition import partition
 from .parts import join_parts
 from .program import Program, fixed, same_layout
 from .second import Facts, with_second_gradients
+from .statistics import correct_statistics
 
 _MOST_SIZES = 16  # combinations of sizes that one dynamic graph is compiled for
 _watchers = threading.local()
@@ -127,10 +129,12 @@ def _program(module, options, returned, inputs=None):
     device = _device_of(module)
     graph = lower(module, inputs)
     graph.returned = returned
+    correct_statistics(graph)
     if options.weft_device is None:  # a named device works on copies
         write_in_place(graph)
     join_linears(graph)
     join_parts(graph)
+    join_added_rows(graph)
     if options.prefer == "fastest" and options.weft_device is None:
         lay_out_images(graph)
     program = Program(graph, partition(graph, device), device, options)

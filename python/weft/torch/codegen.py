@@ -106,10 +106,7 @@ class _Writer:
             )
             if example is None:
                 example = torch.empty((1,), dtype=dtype).expand(shape)
-            step.array_call()(
-                [_core._from_dlpack(torch._C._to_dlpack(example), None, None)]
-                * len(step.unit.inputs)
-            )
+            step.by_rule(lambda _: _core._from_dlpack(torch._C._to_dlpack(example), None, None))
             return True
         except Exception as raised:  # a view of the tensor does as well
             step.reason = refusal(raised)
@@ -133,11 +130,13 @@ class _Writer:
         self.lines.append(f"{left} = {run}([{given}])")
 
     def array(self, step):
-        call = self.bind("r", step.array_call())
+        rule, context = step.array_rule()
         (op,) = step.unit.ops
-        given = ", ".join(self.use(v, "w") for v in step.unit.inputs)
+        given = [self.bind("k", context), *(self.text(a, "w") for a in op.args)]
+        given += [f"{k}={self.text(a, 'w')}" for k, a in op.kwargs.items()]
         names = self.results(op.outputs, "w")
-        self.lines.append(f"{', '.join(names)}, = {call}([{given}])" if len(names) == 1 else f"{', '.join(names)} = {call}([{given}])")  # fmt: skip
+        left = ", ".join(names) + ("," if op.several and len(names) == 1 else "")
+        self.lines.append(f"{left} = {self.bind('r', rule)}({', '.join(given)})")
 
     def torch(self, step):
         for op in step.unit.ops:

@@ -103,9 +103,15 @@ def with_gradients(function, tensors):
     wanted = [t for t in given if t.requires_grad]
     if not out or not wanted:
         return None
-    seeds = [torch.cos(torch.arange(t.numel()).to(t.dtype)).reshape(t.shape) for t in out]
+    seeds = [_seed(t) for t in out]
     found = torch.autograd.grad(out, wanted, seeds, allow_unused=True)
     return [t.detach() for t in results], [g for g in found if g is not None]
+
+
+def _seed(t):
+    """Weights of a result that are the same numbers in all types of floats."""
+    waves = torch.cos(torch.arange(t.numel(), dtype=torch.float64))
+    return (waves.mul(64).round() / 64).to(t.dtype).reshape(t.shape)
 
 
 def without_gradients(function, tensors):

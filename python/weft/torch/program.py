@@ -38,7 +38,7 @@ class Step:
         self.unit, self.kind = unit, unit.kind
         self.where = "torch" if unit.kind == "torch" else "view" if unit.kind == "view" else "weft"
         self.reason, self.able = unit.reason, unit.kind != "torch"
-        self.recipe = self.call = None
+        self.recipe = self.rule = None
         self.costs = {}  # side -> Cost, where measured
 
     @property
@@ -46,27 +46,26 @@ class Step:
         """Measured seconds on both sides, for `explain`."""
         return {side: c.seconds for side, c in self.costs.items()} if "weft" in self.costs else {}
 
-    def array_call(self):
-        """The rule of a single operator with its arguments filled in: a function of a list of arrays."""
-        if self.call is None:
-            (op,) = self.unit.ops
-            rule, c = array_function(op, self.unit.outputs)
+    def array_rule(self):
+        """(rule, its context) of a single operator."""
+        if self.rule is None:
+            self.rule = array_function(self.unit.ops[0], self.unit.outputs)
+        return self.rule
 
-            def call(arrays):
-                of = {v.id: a for v, a in zip(self.unit.inputs, arrays)}
-                args, kwargs = (map_values(a, lambda v: of[v.id]) for a in (op.args, op.kwargs))
-                found = rule(c, *args, **kwargs)
-                return list(found) if op.several else [found]
-
-            self.call = call
-        return self.call
+    def by_rule(self, array):
+        """The results of the single operator by its rule; `array` gives the array of a value."""
+        (op,) = self.unit.ops
+        rule, c = self.array_rule()
+        args, kwargs = (map_values(a, array) for a in (op.args, op.kwargs))
+        found = rule(c, *args, **kwargs)
+        return list(found) if op.several else [found]
 
     def on_weft(self, array):
         """The unit's results by weft; `array` gives the array of a value."""
         if self.recipe is not None:
             return self.recipe.plan.run([array(v) for v in self.recipe.inputs])
         (op,) = self.unit.ops
-        found = self.array_call()([array(v) for v in self.unit.inputs])
+        found = self.by_rule(array)
         wanted = {v.id for v in self.unit.outputs}
         for v, x in zip(op.outputs, found):
             if v is not None and v.id in wanted:

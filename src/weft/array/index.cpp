@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
 
+#include "weft/array/combined_rows.h"
 #include "weft/array/into.h"
 #include "weft/array/nest.h"
 #include "weft/array/on_device.h"
@@ -217,15 +219,11 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
 /// Positions whose offsets are kept between checking and use.
 constexpr std::int64_t kKept = 1 << 18;
 
-void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
-             bool accumulate, Checked checked) {
-  if (!x.on_host()) {
-    if (is_complex(x.elem())) {
-      const NDArray z = value.elem() == x.elem() ? value : value.astype(x.elem());
-      return scatter(as_reals(x), indices, as_reals(z), accumulate, checked);
-    }
-    return on_device().scatter(x, indices, value, accumulate, checked);
-  }
+namespace {
+
+/// x[indices] = value on the host, or `with` of what is there and the value, one by one in order.
+void put(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
+         std::optional<Op> with) {
   Dims shape = index_shape(indices);
   const std::vector<Line> lines = lines_of(x, indices, shape);
   const std::int64_t count = count_of(shape);
@@ -259,20 +257,23 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   }
   if (packed.size() == 0) return;
   const int bytes = elem_bytes(x.elem());
-  ElementwiseFn add = kernels().elementwise[static_cast<int>(Op::add)][static_cast<int>(x.elem())];
-  if (accumulate && (!add || x.elem() == Elem::boolean)) {
+  const ElementwiseFn join =
+      with ? kernels().elementwise[static_cast<int>(*with)][static_cast<int>(x.elem())] : nullptr;
+  if (with && (!join || x.elem() == Elem::boolean)) {
     throw Error(ErrorKind::dtype, "array.scatter.dtype",
-                cat("cannot add up ", name_of(x.elem()), " at indices"));
+                cat("cannot ", *with == Op::add ? "add up " : "combine ", name_of(x.elem()),
+                    " at indices"));
   }
   // Of equal positions the last value stands: one thread, in order.
   const std::int64_t whole = std::max<std::int64_t>(count, 1);
-  const PutFn put = accumulate ? loop_kernels().put_add[static_cast<int>(x.elem())]
-                               : loop_kernels().put[width_of(bytes)];
-  if (rest.size == 1 && put) {
-    if (keeps) return put(count, packed.host(), kept.get(), x.host());
+  const PutFn one_by_one = !with             ? loop_kernels().put[width_of(bytes)]
+                           : *with == Op::add ? loop_kernels().put_add[static_cast<int>(x.elem())]
+                                              : nullptr;
+  if (rest.size == 1 && one_by_one) {
+    if (keeps) return one_by_one(count, packed.host(), kept.get(), x.host());
     return for_offsets(x, lines, count, whole,
                        [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
-                         put(n, packed.host() + begin * bytes, at, x.host());
+                         one_by_one(n, packed.host() + begin * bytes, at, x.host());
                        });
   }
   const Nest first = make_nest(x.host(), rest.shape, rest.strides, bytes);
@@ -287,20 +288,65 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
                   char* to = first.base + at[i] * bytes;
                   if (whole_rows) {
                     const void* in[2] = {to, from};
-                    if (accumulate) add(rest.size, in, to);
+                    if (join) join(rest.size, in, to);
                     else std::memcpy(to, from, static_cast<std::size_t>(row));
                     continue;
                   }
                   const void* in[2] = {held.data(), from};
-                  if (accumulate) {
+                  if (join) {
                     walker.restart(to);
                     walker.gather(rest.size, held.data());
-                    add(rest.size, in, held.data());
+                    join(rest.size, in, held.data());
                   }
                   walker.restart(to);
-                  walker.scatter(rest.size, accumulate ? held.data() : from);
+                  walker.scatter(rest.size, join ? held.data() : from);
                 }
               });
+}
+
+}  // namespace
+
+void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
+             bool accumulate, Checked checked) {
+  if (x.on_host()) return put(x, indices, value, accumulate ? std::optional(Op::add) : std::nullopt);
+  if (is_complex(x.elem())) {
+    const NDArray z = value.elem() == x.elem() ? value : value.astype(x.elem());
+    return scatter(as_reals(x), indices, as_reals(z), accumulate, checked);
+  }
+  on_device().scatter(x, indices, value, accumulate, checked);
+}
+
+void scatter_extreme(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
+                     bool largest) {
+  WEFT_CHECK(x.on_host(), "extremes at positions of an array on the host, not ", describe(x));
+  put(x, indices, value, largest ? Op::maximum : Op::minimum);
+}
+
+void scatter_product(const NDArray& x, std::span<const NDArray> indices, const NDArray& value) {
+  WEFT_CHECK(x.on_host(), "products at positions of an array on the host, not ", describe(x));
+  put(x, indices, value, Op::multiply);
+}
+
+void add_rows(const NDArray& x, const NDArray& to, const NDArray& table, const NDArray& from) {
+  const NDArray targets[1] = {to}, sources[1] = {from};
+  const Rest rest = rest_of(x, 1);
+  const ElementwiseFn add =
+      kernels().elementwise[static_cast<int>(Op::add)][static_cast<int>(x.elem())];
+  const bool direct = x.on_host() && table.on_host() && add && x.elem() == table.elem() &&
+                      x.elem() != Elem::boolean && rest.size > 1 && x.is_contiguous() &&
+                      table.is_contiguous() && rest.shape == rest_of(table, 1).shape &&
+                      !may_overlap(x, table) && to.ndim() == 1 && to.shape() == from.shape();
+  if (!direct) return scatter(x, targets, gather(table, sources), true);
+  const Line into = line_of(to, x, 0, to.shape()), out_of = line_of(from, table, 0, from.shape());
+  const std::int64_t count = to.size(), row = elem_bytes(x.elem());
+  const auto at = std::make_unique_for_overwrite<std::int64_t[]>(static_cast<std::size_t>(2 * count));
+  offsets(x, {into}, 0, count, at.get());
+  offsets(table, {out_of}, 0, count, at.get() + count);
+  for (std::int64_t i = 0; i < count; ++i) {
+    char* here = x.host() + at[static_cast<std::size_t>(i)] * row;
+    const void* in[2] = {here, table.host() + at[static_cast<std::size_t>(count + i)] * row};
+    add(rest.size, in, here);
+  }
 }
 
 NDArray take(const NDArray& x, const NDArray& indices, int axis) {

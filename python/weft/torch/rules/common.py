@@ -113,6 +113,15 @@ def as_type(x, dtype):
     return x if str(x.dtype) == dtype else x.astype(dtype)
 
 
+def line_index(index, dim):
+    """Positions along `dim` as a row, where those of all other axes are the same (an expanded index); else None."""
+    others = [a for a in range(index.ndim) if a != dim]
+    if not others or any(index.shape[a] > 1 and index.strides[a] for a in others):
+        return None
+    row = index[tuple(slice(None) if a == dim else 0 for a in range(index.ndim))]
+    return as_type(row, "int64")
+
+
 def is_float(x):
     return "float" in str(x.dtype)
 

@@ -33,7 +33,7 @@ complex_too(
     *"select_scatter.default slice_scatter.default gather.default index_select.default index.Tensor".split(),
     *"cumsum.default cumprod.default addmv.default addbmm.default vdot.default".split(),
     *"diagonal_scatter.default as_strided_scatter.default".split(),
-    *"index_put.default scatter_add.default flip.default repeat.default tril.default triu.default".split(),
+    *"_unsafe_index_put.default put.default narrow_copy.default masked_scatter.default index_put.default scatter_add.default flip.default repeat.default tril.default triu.default".split(),
     *"view_as_real.default view_as_complex.default _fft_r2c.default _fft_c2c.default _fft_c2r.default".split(),
 )  # fmt: skip
 
@@ -79,8 +79,8 @@ def _where(c, condition, a, b):
 @of_complex("clone.default", "copy.default", "lift_fresh_copy.default", "_to_copy.default")
 def _copy(c, x, source=None, **options):
     x = x if source is None or not hasattr(source, "dtype") else source
-    if str(x.dtype).startswith("complex") and not c.dtype.startswith("complex"):
-        raise Unsupported("the real part of a complex tensor by a cast")
+    if str(x.dtype).startswith("complex") and c.dtype != "bool" and "complex" not in c.dtype:
+        x = weft.real(x)  # torch warns and drops the other part
     return x.astype(c.dtype).broadcast_to(c.shape).copy()
 
 
@@ -136,6 +136,38 @@ def _prod(c, x, dim=None, keepdim=False, dtype=None):
     axes = tuple(axes_of(dim, x.ndim))
     x = as_type(x, c.dtype)
     return weft.prod(x, axis=axes, keepdims=keepdim) if x.ndim else x.copy()
+
+
+@of_complex("mean.dim", "mean.default")
+def _mean(c, x, dim=None, keepdim=False, dtype=None):
+    axes = tuple(axes_of(dim, x.ndim))
+    if not x.size:
+        raise Unsupported("the mean of nothing")
+    x = as_type(x, c.dtype)
+    return weft.mean(x, axis=axes, keepdims=keepdim) if x.ndim else x.copy()
+
+
+for _name in ("and", "or", "xor"):
+    of_complex(f"logical_{_name}.default")(
+        lambda c, x, y, f=getattr(weft, f"logical_{_name}"): f(x != 0, y != 0).broadcast_to(c.shape)
+    )
+of_complex("logical_not.default")(lambda c, x: x == 0)
+for _name in ("isnan", "isinf"):
+    of_complex(f"{_name}.default")(
+        lambda c, x, f=getattr(weft, _name): weft.logical_or(f(weft.real(x)), f(weft.imag(x)))
+    )
+
+
+@of_complex("lerp.Scalar", "lerp.Tensor")
+def _between(c, x, end, weight):
+    """As torch's kernel: from the nearer end."""
+    x, end, weight = (_number_or_array(v, c.dtype) for v in (x, end, weight))
+    if hasattr(weight, "dtype"):
+        near = weft.abs(weight) < 0.5
+        found = weft.where(near, x + weight * (end - x), end - (end - x) * (1 - weight))
+    else:
+        found = x + weight * (end - x) if abs(weight) < 0.5 else end - (end - x) * (1 - weight)
+    return as_type(found, c.dtype).broadcast_to(c.shape)
 
 
 def _variance(c, x, dim=None, correction=None, keepdim=False):

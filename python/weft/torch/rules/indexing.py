@@ -8,7 +8,7 @@ import math
 import weft
 
 from ... import _core
-from .common import HALVES, Unsupported, array, as_type, numbers_too
+from .common import HALVES, Unsupported, array, as_type, line_index, numbers_too
 
 
 @array("embedding.default")
@@ -122,6 +122,9 @@ def _slice_scatter(c, x, source, dim=0, start=None, end=None, step=1):
 def _gather(c, x, dim, index, *, sparse_grad=False):
     dim %= x.ndim
     cut = tuple(slice(None) if a == dim else slice(0, n) for a, n in enumerate(index.shape))
+    row = line_index(index, dim) if index.size else None
+    if row is not None:
+        return _core._take(x[cut], row, dim)
     return weft.take_along_axis(x[cut], index, axis=dim)
 
 

@@ -164,6 +164,25 @@ def _group_norm(c, x, weight, bias, n, channels, size, groups, eps):
     return _results(c, y, reshape(m, (n, groups)), reshape(rstd, (n, groups)))
 
 
+@fused("native_group_norm_backward.default")
+def _group_norm_backward(c, g, x, m, rstd, weight, n, channels, size, groups, wanted):
+    if not n * channels * size:
+        raise Unsupported("group norm of this shape")
+    shape, rows = tuple(x.shape), (n, groups, channels // groups * size)
+    g, x, m, rstd, weight = _work(g, x, m, rstd, weight)
+    m, rstd = (reshape(v, (n, groups, 1)) for v in (m, rstd))
+    g, flat = reshape(g, (n, channels, size)), (n, channels, size)
+    normal = mul(sub(reshape(x, rows), m), rstd)
+    dx = None
+    if wanted[0]:
+        gw = reshape(g if weight is None else mul(g, per_channel(weight, 3)), rows)
+        along = mul(normal, mean(mul(gw, normal), [2], True))
+        dx = reshape(mul(rstd, sub(sub(gw, mean(gw, [2], True)), along)), shape)
+    dw = reduce("sum", mul(g, reshape(normal, flat)), [0, 2]) if wanted[1] else None
+    db = reduce("sum", g, [0, 2]) if wanted[2] else None
+    return _results(c, dx, dw, db)
+
+
 def _other_axes(x, dim):
     return [a for a in range(len(x.shape)) if a != dim % len(x.shape)]
 

@@ -8,7 +8,7 @@ import math
 import weft
 
 from ... import _core
-from .common import Unsupported, array, as_type, numbers_too
+from .common import HALVES, Unsupported, array, as_type, line_index, numbers_too
 
 
 def _grid(index, dim):
@@ -34,6 +34,24 @@ def _part(source, index):
     return source[tuple(slice(0, n) for n in index.shape)]
 
 
+def _aimed(x, dim, index, source):
+    """(a view of x, positions of its first axes, values) of a scatter into x: whole rows where the index is an expanded one."""
+    dim %= x.ndim
+    row, source = line_index(index, dim), _part(source, index)
+    if row is None:
+        return x, _positions(x, dim, index), source
+    cut = tuple(slice(None) if a == dim else slice(0, n) for a, n in enumerate(index.shape))
+    axes = [dim, *(a for a in range(x.ndim) if a != dim)]
+    return x[cut].permute(axes), [row], source.permute(axes)
+
+
+def _wide(x, source):
+    """A new array to add to, and what is added: of 16-bit floats in float32, since each sum would be rounded."""
+    if str(x.dtype) not in HALVES:
+        return x.copy(), source
+    return x.astype("float32"), as_type(source, "float32")
+
+
 def _and_in_place(name, overload):
     """A rule that writes into its array: for the operator in place, and for the one that gives a new array, on a copy."""
 
@@ -48,11 +66,10 @@ def _and_in_place(name, overload):
 @array("scatter_add.default")
 @numbers_too
 def _scatter_add(c, x, dim, index, source):
-    if not index.size:
-        return x.copy()
-    out = x.copy()
-    _core._scatter(out, _positions(x, dim, index), _part(source, index), True)
-    return out
+    out, source = _wide(x, source)
+    if index.size:
+        _core._scatter(*_aimed(out, dim, index, source), True)
+    return as_type(out, c.dtype)
 
 
 @_and_in_place("scatter", "value")
@@ -60,7 +77,7 @@ def _scatter_add(c, x, dim, index, source):
 def _scatter_value(c, x, dim, index, value):
     if index.size:
         filled = weft.full(index.shape, value, dtype=c.dtype, device=x.device)
-        _core._scatter(x, _positions(x, dim, index), filled, False)
+        _core._scatter(*_aimed(x, dim, index, filled), False)
     return x
 
 
@@ -68,7 +85,7 @@ def _scatter_value(c, x, dim, index, value):
 @numbers_too
 def _scatter_source(c, x, dim, index, source):
     if index.size:
-        _core._scatter(x, _positions(x, dim, index), _part(source, index), False)
+        _core._scatter(*_aimed(x, dim, index, source), False)
     return x
 
 
@@ -109,6 +126,19 @@ def _multiplied(out, places, source):
     return out.reshape(shape)
 
 
+def _one_by_one(c, x, dim, index, source, kind, include_self):
+    """Products and extremes on the host: each value is combined with what is at its position; 16-bit floats in float32."""
+    out, source = _wide(x, source)
+    into, places, part = _aimed(out, dim, index, source)
+    if not include_self:  # any of the values for a position begins an extreme
+        _core._scatter(into, places, weft.ones_like(part) if kind == "prod" else part, False)
+    if kind == "prod":
+        _core._scatter_product(into, places, part)
+    else:
+        _core._scatter_extreme(into, places, part, kind == "amax")
+    return as_type(out, c.dtype)
+
+
 @array("index_reduce.default")
 @numbers_too
 def _index_reduce(c, x, dim, index, source, reduce, *, include_self=True):
@@ -133,9 +163,11 @@ def _scatter_and(c, x, dim, index, source, *, reduce):
 def _scatter_reduce(c, x, dim, index, source, reduce, *, include_self=True):
     if not index.size:
         return x.copy()
-    places, part = _positions(x, dim, index), _part(source, index)
     if c.dtype == "bool":
         raise Unsupported("booleans reduced by position")
+    if reduce in ("prod", "amax", "amin") and x.device.host_accessible:
+        return _one_by_one(c, x, dim, index, source, reduce, include_self)
+    places, part = _positions(x, dim, index), _part(source, index)
     if reduce == "prod":
         out = x.copy()
         if not include_self:
@@ -146,25 +178,34 @@ def _scatter_reduce(c, x, dim, index, source, reduce, *, include_self=True):
         if not include_self:
             return found
         return weft.maximum(x, found) if reduce == "amax" else weft.minimum(x, found)
-    out = x.copy()
+    out, source = _wide(x, source)
+    into, places, part = _aimed(out, dim, index, source)
     if not include_self:
-        _core._scatter(out, places, weft.zeros_like(part), False)
-    _core._scatter(out, places, part, True)
+        _core._scatter(into, places, weft.zeros_like(part), False)
+    _core._scatter(into, places, part, True)
     if reduce == "sum":
-        return out
+        return as_type(out, c.dtype)
     count = (weft.ones_like if include_self else weft.zeros_like)(out)
-    _core._scatter(count, places, weft.ones_like(part), True)
+    _core._scatter(*_aimed(count, dim, index, weft.ones_like(source)), True)
     count = weft.maximum(count, weft.ones_like(count))
-    return out // count if "int" in c.dtype else out / count
+    return out // count if "int" in c.dtype else as_type(out / count, c.dtype)
+
+
+@array("add_rows.default", space="weft")
+def _add_rows(c, x, to, table, origin):
+    out, table = _wide(x, table)
+    _core._add_rows(out, as_type(to, "int64"), table, as_type(origin, "int64"))
+    return as_type(out, c.dtype)
 
 
 @array("put.default")
 def _put(c, x, index, source, accumulate=False):
     if not x.size or not index.size:
         raise Unsupported("an assignment without elements")
-    out = x.copy().reshape((-1,))
+    out, source = _wide(x, source) if accumulate else (x.copy(), source)
+    out = out.reshape((-1,))
     _core._scatter(out, [as_type(index.reshape((-1,)), "int64")], source.reshape((-1,)), accumulate)  # fmt: skip
-    return out.reshape(x.shape)
+    return as_type(out.reshape(x.shape), c.dtype)
 
 
 def _masked(c, x, mask, values):
@@ -189,7 +230,7 @@ def _put_at(c, x, indices, values, accumulate):
     lead = used[0] if used == list(range(used[0], used[-1] + 1)) else 0
     before, behind = [x.shape[a] for a in rest[:lead]], [x.shape[a] for a in rest[lead:]]
     # The values in the order of the selection; the indexed axes first, as the scatter wants them.
-    values = as_type(values, c.dtype).broadcast_to((*before, *joined, *behind))
+    values = as_type(values, str(x.dtype)).broadcast_to((*before, *joined, *behind))
     axes = list(range(lead, lead + len(joined)))
     values = values.permute(axes + [a for a in range(values.ndim) if a not in axes])
     _core._scatter(x.permute(used + rest), places, values, bool(accumulate))
@@ -210,7 +251,10 @@ def _index_put(c, x, indices, values, accumulate=False):
         if masks != [0] or used != [0] or accumulate:
             raise Unsupported("the mask decides how many values are written")
         return _masked(c, x, as_type(indices[0], "bool"), values)
-    return _put_at(c, x.copy(), indices, values, accumulate)
+    if not accumulate:
+        return _put_at(c, x.copy(), indices, values, False)
+    out, values = _wide(x, values)
+    return as_type(_put_at(c, out, indices, values, True), c.dtype)
 
 
 @array("index_put_.default")
