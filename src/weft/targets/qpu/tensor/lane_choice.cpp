@@ -146,6 +146,9 @@ std::int64_t tile_clocks(std::int64_t rows) {
   return rows == 1 ? kAlone : rows * kRow + kShared;
 }
 constexpr std::int64_t kTile = 1000;  // clocks of a tile beside its steps: addresses, stores
+// Clocks of a row that is the QPU's only one: a step, and what is beside the steps. Several rows of
+// a QPU are done together, each in the clocks of `tile_clocks`.
+constexpr std::int64_t kOnlyRow = 56, kOnlyStart = 350;
 constexpr std::int64_t kEmpty = 100;  // of finding that there is no tile
 // The same of one of several products, whose rows may be few: a step of a row alone, what a tile
 // and a row of it take beside their steps.
@@ -179,14 +182,18 @@ std::vector<TilePlan> plan_tiles(const Loop& row, const Loop& lane, std::int64_t
       if (filled != tall) consider({rows, 1, 0, filled, qpus}, all * tile);
       continue;
     }
-    const std::int64_t tile = tile_clocks(rows) * depth + kTile, turns = parts(tiles, qpus);
+    const std::int64_t turns = parts(tiles, qpus);
+    auto clocks = [&](std::int64_t count) {
+      if (rows == 1 && count == 1) return kOnlyRow * depth + kOnlyStart;
+      return count * (tile_clocks(rows) * depth + kTile);
+    };
     if (row.extent % rows == 0 && lane.extent % kLanes == 0)
-      consider({rows, 1, 0, 0, qpus}, turns * tile);
+      consider({rows, 1, 0, 0, qpus}, clocks(turns));
     for (std::int64_t down = 1; down <= std::min(qpus, tall); ++down) {
       const std::int64_t across = std::min(qpus / down, columns);
-      consider({rows, down, across, 0, qpus}, parts(tall, down) * parts(columns, across) * tile);
+      consider({rows, down, across, 0, qpus}, clocks(parts(tall, down) * parts(columns, across)));
     }
-    consider({rows, 1, 0, filled, qpus}, turns * tile + (all - turns) * kEmpty);
+    consider({rows, 1, 0, filled, qpus}, clocks(turns) + (all - turns) * kEmpty);
   }
   std::stable_sort(out.begin(), out.end(),
                    [](const TilePlan& a, const TilePlan& b) { return a.clocks < b.clocks; });
@@ -205,6 +212,11 @@ constexpr double kStreamed = 75;                 // words apart, of lines that l
 constexpr double kStrewn = 250;                  // words apart, of other lines at each step
 constexpr double kStep = 45;                     // least of a step
 constexpr double kJoined = 310;                  // lanes joined, and their one word stored
+// A sum of vectors that other results read again: what a result takes beside its vectors, each
+// vector, and what the first result takes more. Few vectors are written out, more are a loop.
+constexpr std::int64_t kWritten = 8;  // from so many on a loop
+constexpr double kFew = 300, kFewVector = 55, kFewCold = 200, kFewColdVector = 90;
+constexpr double kLoop = 215, kLoopVector = 38, kLoopCold = 350;
 constexpr double kFinish = 150, kFinishApart = 1300;  // a vector of results stored
 constexpr double kWord = 0.6;                         // of the memory, for a word that is read once
 constexpr std::int64_t kSet = 64;  // words from a line to one that a cache keeps in its place
@@ -248,9 +260,14 @@ class Clocks {
     const std::int64_t results = points(IterKind::spatial, lane);
     const auto depth = static_cast<double>(points(IterKind::reduce, lane));
     const auto vectors = depth * static_cast<double>(parts(lane.extent, kLanes));
-    double plain = 0, step = 0, once = 0, saved = 0;
+    double plain = 0, step = 0, once = 0, saved = 0, moving = 0;
+    bool again_all = true;  // all vectors are read again for other results
     for (const LoadNode* load : loads_) {
       const auto by = along(*load, lane);
+      if (!by || !by->constant(0)) {
+        ++moving;
+        again_all = again_all && reused(*load, lane);
+      }
       const bool beside = by && by->constant(1);
       const double first = beside ? kInto : kGathered;
       const double again = beside ? kAgain : kAgainApart;
@@ -272,6 +289,12 @@ class Clocks {
     // and where turns do not divide, the last one is asked for at each step.
     constexpr double kSure = 1.33;
     double clocks = turns * (vectors * plain + kJoined);
+    if (again_all && moving > 0) {
+      const bool few = vectors < kWritten;
+      clocks =
+          few ? turns * (kFew + kFewVector * moving * vectors) + kFewCold + kFewColdVector * vectors
+              : turns * (kLoop + kLoopVector * moving * vectors) + kLoopCold;
+    }
     if (results % std::min(results, qpus_) == 0)
       clocks = std::min(clocks, kSure * (turns * (vectors * step + kJoined) + once));
     return std::max(clocks, memory());

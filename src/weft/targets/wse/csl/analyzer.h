@@ -105,7 +105,7 @@ struct LoopLabel {
   // Labelled block that yields a value.
   Operand result;
   TypeRef hint = nullptr;  // what its place wants
-  bool has_result = false;
+  bool has_result = false, has_void = false;
   std::vector<std::pair<Int128, Pos>> integers;  // results before one that has a type
 };
 
@@ -409,6 +409,9 @@ class Analyzer {
   Flow exec_while(Node* node);
   Flow exec_for(Node* node);
   Flow exec_return(Node* node);
+  void check_label(Symbol label, Pos pos);
+  Operand chosen_value(TypeRef type, Pos pos);
+  void choose(const Operand& place, Operand v, Pos pos);
   Flow exec_break(Node* node);
   bool loop_step(Flow flow, Symbol label, Flow& out, bool& stop);
   void declare(Symbol name, Place place, Pos pos);

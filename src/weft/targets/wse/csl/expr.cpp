@@ -421,6 +421,23 @@ Operand Analyzer::eval_typed_init(Node* node) {
   return out;
 }
 
+/// Where a value lies that is decided at run time.
+Operand Analyzer::chosen_value(TypeRef type, Pos pos) {
+  if (type->is_scalar()) return in_reg(type, new_reg(pos));
+  if (type->is_dsd()) return in_dreg(type, new_dreg(pos));
+  if (!type->runtime || !type->is_aggregate())
+    fail(pos, "wse.csl.type.runtime",
+         cat("a value of type ", text(type), " cannot be chosen at run time"));
+  return frame_slot(type, pos);
+}
+
+void Analyzer::choose(const Operand& place, Operand v, Pos pos) {
+  v.temp = false;
+  if (place.where == Operand::reg) to_reg_at(v, place.r, pos);
+  else if (place.where == Operand::dreg) to_dreg_at(v, place.r, pos);
+  else store_memory(place, std::move(v), pos);
+}
+
 /// A branch as a value: an expression, or a block that breaks with one.
 Operand Analyzer::eval_if(Node* node, TypeRef hint) {
   Operand c = coerce(eval(node->a), types_.bool_, node->a->pos, "a condition");
@@ -439,7 +456,7 @@ Operand Analyzer::eval_if(Node* node, TypeRef hint) {
              ", but none where its condition is false"),
          "add an else with the other value");
   }
-  std::uint16_t r = kNoReg, d = kNoReg;
+  Operand chosen;
   TypeRef type = hint && a.type && a.type->kind != T::noreturn ? hint : nullptr;
   // The type of the other side is found without emitting: numbers take it from the side that has
   // one.
@@ -464,17 +481,8 @@ Operand Analyzer::eval_if(Node* node, TypeRef hint) {
   if (!type && a.type) type = a.type;
   if (a.type && a.type->kind != T::noreturn && a.type->kind != T::void_) {
     a = coerce(a, type, node->b->pos);
-    if (type->is_scalar()) {
-      r = new_reg(pos);
-      a.temp = false;
-      to_reg_at(a, r, pos);
-    } else if (type->is_dsd()) {
-      d = new_dreg(pos);
-      to_dreg_at(a, d, pos);
-    } else {
-      fail(pos, "wse.csl.type.runtime",
-           cat("a value of type ", text(type), " cannot be chosen at run time"));
-    }
+    chosen = chosen_value(type, pos);
+    choose(chosen, a, pos);
   }
   std::size_t to_end = emit_jump(Op::jmp, 0, pos);
   patch_here(to_else);
@@ -483,28 +491,20 @@ Operand Analyzer::eval_if(Node* node, TypeRef hint) {
   if (e.type && e.type->kind != T::noreturn && e.type->kind != T::void_) {
     if (!type || type->kind == T::noreturn) type = hint ? hint : e.type;
     const TypeRef peer =
-        r != kNoReg && !hint && !e.is_known() ? peer_type(pos, in_reg(type, r), e) : type;
+        chosen.where == Operand::reg && !hint && !e.is_known() ? peer_type(pos, chosen, e) : type;
     e = coerce(e, peer, node->c->pos);
-    e.temp = false;
-    if (peer->is_scalar()) {
-      if (r == kNoReg) r = new_reg(pos);
-      to_reg_at(e, r, pos);
-      if (peer != type) {
-        to_wide = emit_jump(Op::jmp, 0, pos);
-        patch_here(to_end);
-        to_reg_at(coerce(in_reg(type, r), peer, node->b->pos), r, pos);
-        type = peer;
-      }
-    } else if (type->is_dsd()) {
-      if (d == kNoReg) d = new_dreg(pos);
-      to_dreg_at(e, d, pos);
+    if (chosen.where == Operand::nothing) chosen = chosen_value(peer, pos);
+    choose(chosen, e, pos);
+    if (peer != type) {
+      to_wide = emit_jump(Op::jmp, 0, pos);
+      patch_here(to_end);
+      to_reg_at(coerce(chosen, peer, node->b->pos), chosen.r, pos);
+      chosen.type = peer;
     }
   }
   --frame_->runtime_branches;
   patch_here(to_wide ? to_wide : to_end);
-  if (r != kNoReg) return in_reg(type, r);
-  if (d != kNoReg) return in_dreg(type, d);
-  return void_operand();
+  return chosen.where == Operand::nothing ? void_operand() : chosen;
 }
 
 Operand Analyzer::block_result(const LoopLabel& block, Pos pos) {
@@ -518,6 +518,7 @@ Operand Analyzer::block_result(const LoopLabel& block, Pos pos) {
 Operand Analyzer::eval_block_value(Node* node, TypeRef hint) {
   if (node->list.empty()) return void_operand();
   Symbol label = node->name;
+  check_label(label, node->pos);
   std::size_t mark = frame_->locals.size();
   std::size_t depth = frame_->loops.size();
   LoopLabel l;
@@ -551,6 +552,10 @@ Operand Analyzer::eval_block_value(Node* node, TypeRef hint) {
   }
   for (std::size_t at : done.breaks) patch_here(at);
   protect(done.result);
+  if (done.has_result && flow == Flow::normal && !program_->broken)
+    fail(node->pos, "wse.csl.type.mismatch",
+         cat("a break of this block has a value of type ", text(done.result.type),
+             ", but the block's end can be reached without one"));
   if (done.has_result) return block_result(done, node->pos);
   return void_operand();
 }
@@ -606,7 +611,7 @@ Operand Analyzer::eval_switch(Node* node, TypeRef hint, bool is_statement, Flow*
   std::uint16_t s = to_reg(subject, pos);
   auto ty = static_cast<std::uint8_t>(bytecode_type(subject.type));
   std::vector<std::size_t> ends;
-  std::uint16_t r = kNoReg;
+  Operand chosen;
   TypeRef type = hint;
   bool all_ended = true;
   std::size_t covered = 0;
@@ -620,12 +625,8 @@ Operand Analyzer::eval_switch(Node* node, TypeRef hint, bool is_statement, Flow*
       if (v.type && v.type->kind != T::noreturn && v.type->kind != T::void_) {
         if (!type) type = v.type;
         v = coerce(v, type, arm->a->pos);
-        if (!type->is_scalar())
-          fail(arm->pos, "wse.csl.type.runtime",
-               cat("a value of type ", text(type), " cannot be chosen at run time"));
-        if (r == kNoReg) r = new_reg(pos);
-        v.temp = false;
-        to_reg_at(v, r, pos);
+        if (chosen.where == Operand::nothing) chosen = chosen_value(type, arm->pos);
+        choose(chosen, v, pos);
       }
     }
     if (f == Flow::normal) {
@@ -655,7 +656,9 @@ Operand Analyzer::eval_switch(Node* node, TypeRef hint, bool is_statement, Flow*
     body(otherwise);
   } else {
     bool exhaustive = (subject.type->kind == T::enum_ && covered == subject.type->members.size()) ||
-                      (subject.type->kind == T::bool_ && covered == 2);
+                      (subject.type->kind == T::bool_ && covered == 2) ||
+                      (subject.type->is_int() && subject.type->bits() <= 16 &&
+                       covered == std::size_t{1} << subject.type->bits());
     if (!exhaustive)
       fail(pos, "wse.csl.switch.exhaustive",
            cat("the cases do not cover ", text(subject.type), "; add an else case"));
@@ -668,8 +671,7 @@ Operand Analyzer::eval_switch(Node* node, TypeRef hint, bool is_statement, Flow*
   --frame_->runtime_branches;
   for (std::size_t e : ends) patch_here(e);
   if (flow) *flow = all_ended ? Flow::ended : Flow::normal;
-  if (r != kNoReg) return in_reg(type, r);
-  return void_operand();
+  return chosen.where == Operand::nothing ? void_operand() : chosen;
 }
 
 }  // namespace weft::wse::csl

@@ -33,7 +33,16 @@ bool Analyzer::loop_step(Flow flow, Symbol label, Flow& out, bool& stop) {
   return false;
 }
 
+/// A label names one loop or block of those around a place.
+void Analyzer::check_label(Symbol label, Pos pos) {
+  for (const LoopLabel& l : frame_->loops)
+    if (label && l.name == label)
+      fail(pos, "wse.csl.name.duplicate",
+           cat("the label \"", name(label), "\" is that of a loop or block around this one"));
+}
+
 Flow Analyzer::exec_while(Node* node) {
+  check_label(node->name, node->pos);
   bool unroll = node->has(kInline) || known();
   Pos pos = node->pos;
   std::size_t depth = frame_->loops.size();
@@ -96,6 +105,7 @@ Flow Analyzer::exec_while(Node* node) {
 }
 
 Flow Analyzer::exec_for(Node* node) {
+  check_label(node->name, node->pos);
   Pos pos = node->pos;
   Operand it = eval(node->a);
   if (!it.type) fail(node->a->pos, "wse.csl.for.iterable", "for needs an array, a tuple or @range");
@@ -309,17 +319,21 @@ Flow Analyzer::exec_break(Node* node) {
   f.pending_label = l.name;
   f.break_value = v;
   if (!known()) {
-    if (l.is_block && v.where != Operand::nothing &&
-        (l.has_result || f.runtime_branches > l.branches)) {
+    const bool has_value = v.where != Operand::nothing && v.type->kind != T::void_;
+    const bool chosen = l.has_result || l.has_void || f.runtime_branches > l.branches;
+    if (l.is_block && chosen && (has_value ? l.has_void : l.has_result))
+      fail(pos, "wse.csl.type.mismatch",
+           cat("expected ", has_value ? "void" : text(l.result.type),
+               " as at another break of this block, found ", has_value ? text(v.type) : "void"));
+    if (l.is_block && chosen && !has_value) l.has_void = true;
+    if (l.is_block && chosen && has_value) {
       if (!l.has_result) {
-        l.has_result = true;
         // A number takes the type that its place wants.
         if (l.hint && (v.type->kind == T::comptime_int || v.type->kind == T::comptime_float))
           v = coerce(v, l.hint, pos);
-        if (!v.type->is_scalar() && v.type->kind != T::comptime_int)
-          fail(pos, "wse.csl.type.runtime",
-               cat("a value of type ", text(v.type), " cannot be chosen at run time"));
-        l.result = in_reg(v.type, new_reg(pos));
+        l.result = v.type->kind == T::comptime_int ? in_reg(v.type, new_reg(pos))
+                                                   : chosen_value(v.type, pos);
+        l.has_result = true;
       }
       if (v.type->kind == T::comptime_int && l.result.type->kind == T::comptime_int) {
         // The type comes with a later break; an integer is the same in a register of any width.
@@ -335,8 +349,7 @@ Flow Analyzer::exec_break(Node* node) {
       } else {
         v = coerce(v, l.result.type, pos);
       }
-      v.temp = false;
-      to_reg_at(v, l.result.r, pos);
+      choose(l.result, v, pos);
       f.break_value = Operand();
     }
     std::size_t jump = emit_jump(Op::jmp, 0, pos);

@@ -501,9 +501,13 @@ bool Analyzer::coerce_known(Value& v, TypeRef target, std::string* why) {
           return false;
         }
         Value e = a.at(from_index);
+        const TypeRef given = e.type;
         if (!coerce_known(e, target->fields[k].type, why)) {
-          if (why && !why->empty() && target->fields[k].name)
-            *why = cat("field \"", name(target->fields[k].name), "\": ", *why);
+          if (why && target->fields[k].name)
+            *why = cat("field \"", name(target->fields[k].name), "\": ",
+                       why->empty()
+                           ? cat("expected ", text(target->fields[k].type), ", found ", text(given))
+                           : *why);
           return false;
         }
         out->items.push_back(std::move(e));

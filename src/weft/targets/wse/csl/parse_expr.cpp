@@ -131,7 +131,9 @@ Node* Parser::postfix() {
       case Tok::dot: {
         if (kind(1) != Tok::identifier) {
           advance();
-          fail("wse.csl.parse.expected", cat("expected a field name after \".\", found ", found()));
+          fail("wse.csl.parse.expected",
+               cat("expected a field name after \".\", found ", found(),
+                   kind() == Tok::dot ? "; a switch lists its values: 0, 1, 2 => ..." : ""));
         }
         advance();
         Node* field = make_at(Kind::field, pos());

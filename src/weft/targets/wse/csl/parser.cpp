@@ -130,6 +130,7 @@ Node* Parser::function(std::uint16_t flags) {
     return n;
   }
   n->b = block();
+  accept(Tok::semicolon);  // examples of the language's guide end a function with one
   return n;
 }
 
@@ -327,6 +328,10 @@ Node* Parser::for_statement(Symbol label, bool& needs_semicolon) {
   n->a = expression();
   expect(Tok::r_paren, "after what for iterates over");
   expect(Tok::pipe, "before the loop variable");
+  if (kind() == Tok::star)
+    fail("wse.csl.parse.form",
+         "the loop variable is a copy of an element; write to the array by an index: "
+         "for (@range(u16, n)) |i| { a[i] = 0; }");
   n->name2 = expect_name("the loop variable");
   if (accept(Tok::comma)) n->name3 = expect_name("the index variable");
   expect(Tok::pipe, "after the loop variable");
