@@ -9,6 +9,7 @@ import torch
 
 import weft
 
+from .._core import shown as _shown
 from .._errors import error as _error
 from . import _graphs, rules
 from .decompositions import decompositions
@@ -46,7 +47,7 @@ class Options:
             raise _error(
                 "value",
                 "torch.compile.mode",
-                f"mode {mode!r} of torch.compile",
+                f"mode {_shown(mode)} of torch.compile",
                 [f"legal: {', '.join(map(repr, MODES))}"],
                 help="leave mode out",
             )
@@ -54,7 +55,7 @@ class Options:
             raise _error(
                 "value",
                 "torch.compile.prefer",
-                f"prefer is {prefer!r}",
+                f"prefer is {_shown(prefer)}",
                 ['legal: "fastest" (each part is timed on weft and on torch) or "weft"'],
                 help="leave prefer out",
             )
@@ -62,7 +63,7 @@ class Options:
             raise _error(
                 "value",
                 "torch.compile.graphs",
-                f"graphs is {graphs!r}",
+                f"graphs is {_shown(graphs)}",
                 ["legal: True (calls are replays of CUDA graphs), False (they never are)"],
                 help="leave graphs out: programs whose calls the host bounds are replayed",
             )

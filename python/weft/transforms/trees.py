@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from .._core import shown as _shown
 from .. import _core
 from .._core import NDArray, Tensor
 from .._dispatch import Recorder
@@ -129,7 +130,7 @@ def mismatch(name, wanted, found):
     return _error(
         _core.ArgumentError,
         "transform.tree.structure",
-        f"{name} got a tree of the structure {found!r}, where {wanted!r} is needed",
+        f"{name} got a tree of the structure {_shown(found)}, where {_shown(wanted)} is needed",
         help="use the same nesting of tuples, lists and dicts for both",
     )
 
