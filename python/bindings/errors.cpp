@@ -99,7 +99,7 @@ std::string shown(nb::handle o) {
         if (PyObject_TypeCheck(x.ptr(), type) && !PyBool_Check(x.ptr()))
           return nb::object(self.attr(method)(x, level));
       return nb::object(others(x, level));
-    });
+    }, nb::arg("x").none(), nb::arg("level"));
     kept = cut.release().ptr();
   }
   nb::object text;

@@ -277,7 +277,10 @@ def array_split(x, sections, axis=0):
         for i in range(sections):
             cuts.append(cuts[-1] + n // sections + (i < n % sections))
     else:
-        cuts = [0, *(int(i) for i in sections), n]
+        found = list(itertools.islice(sections, MOST_PARTS))
+        if len(found) == MOST_PARTS:
+            raise refused("array.split.sections", f"{MOST_PARTS} cuts", f"1 to {MOST_PARTS} parts")
+        cuts = [0, *(int(i) for i in found), n]
     return [along(x, axis, slice(a, b)) for a, b in zip(cuts, cuts[1:])]
 
 

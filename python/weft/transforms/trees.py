@@ -12,6 +12,7 @@ from .._held_state import ParameterHolder
 
 ARRAYS = (NDArray, Tensor, Recorder)
 _DEPTH = 200
+_LEAVES = 1 << 20
 
 
 class Structure:
@@ -86,6 +87,13 @@ def flatten(tree):
             )
         parts = _parts(node)
         if parts is None:
+            if len(leaves) == _LEAVES:
+                raise _error(
+                    _core.ArgumentError,
+                    "transform.tree.leaves",
+                    f"a tree of arguments has more than {_LEAVES} leaves",
+                    help="stack what belongs together into arrays; a list that stands in many places counts in each",
+                )
             leaves.append(node)
             return _LEAF
         kind, keys, values, module = parts
