@@ -178,12 +178,12 @@ def test_standard_error_that_is_closed(folder):
 
 
 def test_names_that_are_no_text(folder):
-    name = os.path.join(os.fsencode(folder), b"b\xff.weft")
+    name = os.path.join(os.fsencode(folder), b"z\xff.weft")
     with open(name, "wb") as file:
         file.write(SCALE.encode())
-    status, errors = in_shell("weft compile b*.weft --target c", folder)
+    status, errors = in_shell("weft compile z*.weft --target c", folder)
     assert status == 0, errors
     with open(name, "wb") as file:
         file.write(b"def f(:\n")
-    status, errors = in_shell("weft compile b*.weft --target c", folder)
-    assert status == 1 and "error[script." in errors and "b\\xff.weft" in errors, errors
+    status, errors = in_shell("weft compile z*.weft --target c", folder)
+    assert status == 1 and "error[parse." in errors and "z\\xff.weft" in errors, errors
