@@ -151,9 +151,9 @@ bool try_elem(PyObject* o, Elem& out) {
   } else if (PyObject_HasAttrString(o, "name")) {
     nb::object n = nb::handle(o).attr("name");  // numpy.dtype("float32")
     if (PyUnicode_Check(n.ptr())) name = nb::cast<std::string>(n);
-  } else {
-    std::string text = nb::cast<std::string>(nb::str(nb::handle(o)));  // torch.float32
-    if (text.rfind("torch.", 0) == 0) name = text.substr(6);
+  } else if (std::string_view(Py_TYPE(o)->tp_name) == "torch.dtype") {
+    const std::string text = nb::cast<std::string>(nb::str(nb::handle(o)));  // torch.float32
+    if (text.starts_with("torch.")) name = text.substr(6);
   }
   DType type;
   if (name.empty() || !try_parse_dtype(name, type)) return false;

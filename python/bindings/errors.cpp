@@ -8,6 +8,8 @@
 #include <new>
 #include <typeinfo>
 
+#include "weft/base/bounded.h"
+
 namespace weft::py {
 
 namespace {
@@ -28,15 +30,17 @@ void raise(const Error& error) {
   nb::object type = nb::borrow(class_of(error.kind()));
   nb::object instance = type(text(error.what()));
   instance.attr("code") = text(error.code());
-  instance.attr("message") = text(error.message());
+  instance.attr("message") = text(bounded(error.message()));
   std::string_view kind = to_string(error.kind());
   instance.attr("kind") = nb::str(kind.data(), kind.size());
-  instance.attr("help") = text(error.refusal().help);
+  instance.attr("help") = text(bounded(error.refusal().help));
   nb::list places, notes;
   for (const Place& place : error.refusal().places) {
-    places.append(nb::make_tuple(text(place.label), text(place.text), place.line, place.column));
+    places.append(nb::make_tuple(text(bounded(place.label)),
+                                 text(bounded(place.text, 4 * kLongestPart)), place.line,
+                                 place.column));
   }
-  for (const std::string& note : error.refusal().notes) notes.append(text(note));
+  for (const std::string& note : error.refusal().notes) notes.append(text(bounded(note)));
   instance.attr("places") = places;
   instance.attr("notes") = notes;
   PyErr_SetObject(type.ptr(), instance.ptr());
@@ -76,9 +80,35 @@ std::string shown(nb::handle o) {
     for (const char* of : {"maxlist", "maxtuple", "maxdict", "maxset", "maxfrozenset", "maxdeque"})
       cut.attr(of) = 16;
     cut.attr("maxlevel") = 4;
+    // What reprlib leaves to repr(), which writes all that it holds: slices, classes of lists.
+    const nb::object others = cut.attr("repr_instance");
+    const nb::handle self = cut;  // lives as long as the interpreter
+    cut.attr("repr_slice") = nb::cpp_function([self](nb::handle x, nb::handle level) {
+      const nb::object three =
+          nb::make_tuple(x.attr("start"), x.attr("stop"), x.attr("step"));
+      return nb::str("slice{}").attr("format")(self.attr("repr_tuple")(three, level));
+    });
+    cut.attr("repr_instance") = nb::cpp_function([self, others](nb::handle x, nb::handle level) {
+      const std::pair<PyTypeObject*, const char*> bases[] = {{&PyList_Type, "repr_list"},
+                                                             {&PyTuple_Type, "repr_tuple"},
+                                                             {&PyDict_Type, "repr_dict"},
+                                                             {&PySet_Type, "repr_set"},
+                                                             {&PyUnicode_Type, "repr_str"},
+                                                             {&PyLong_Type, "repr_int"}};
+      for (const auto& [type, method] : bases)
+        if (PyObject_TypeCheck(x.ptr(), type) && !PyBool_Check(x.ptr()))
+          return nb::object(self.attr(method)(x, level));
+      return nb::object(others(x, level));
+    }, nb::arg("x").none(), nb::arg("level"));
     kept = cut.release().ptr();
   }
-  const nb::object text = nb::handle(kept).attr("repr")(o);
+  nb::object text;
+  try {
+    text = nb::handle(kept).attr("repr")(o);
+  } catch (nb::python_error& error) {  // Python writes no integer of more than 4300 digits
+    if (!error.matches(PyExc_ValueError)) throw;
+    text = nb::object(o.type().attr("__name__"));
+  }
   return nb::cast<std::string>(
              nb::object(text.attr("encode")("utf-8", "backslashreplace").attr("decode")("utf-8")))
       .substr(0, 200);
@@ -138,7 +168,16 @@ void bind_errors(nb::module_& m) {
   set(ErrorKind::parse,
       add("ParseError", "Text that is not of the language.", error, PyExc_ValueError));
   set(ErrorKind::io, add("IOError", "File or network.", error, PyExc_OSError));
-  m.def("shown", [](nb::handle o) { return text(shown(o)); });
+  m.def(
+      "shown", [](nb::handle o) { return text(shown(o)); }, nb::arg("value").none());
+  // Surrogates of a caller's text are quoted as the errors of the core quote them.
+  m.def("bounded", [](const nb::str& s) {
+    const nb::object bytes =
+        nb::steal(PyUnicode_AsEncodedString(s.ptr(), "utf-8", "backslashreplace"));
+    if (!bytes.is_valid()) throw nb::python_error();
+    return text(bounded({PyBytes_AS_STRING(bytes.ptr()),
+                         static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))}));
+  });
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {
       std::rethrow_exception(pointer);

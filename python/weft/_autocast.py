@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable as _Callable
 from typing import Any as _Any
 
+from ._core import shown as _shown
 from . import _core
 from ._boundary import public as _public
 from ._boundary import publish_class as _publish_class
@@ -309,7 +310,7 @@ def _kind_of(device):
         raise _error(
             _core.ArgumentError,
             "autocast.device",
-            f"autocast for {device!r}",
+            f"autocast for {_shown(device)}",
             [f"legal: {', '.join(_core.targets())}; None for all"],
             help='autocast("cpu"), autocast("cuda")',
         )
@@ -317,7 +318,9 @@ def _kind_of(device):
 
 
 def _low_type(dtype, kind):
-    name = str(dtype) if dtype is not None else "float16" if kind == "cuda" else "bfloat16"
+    name = "float16" if kind == "cuda" else "bfloat16"
+    if dtype is not None:
+        name = _shown(dtype) if isinstance(dtype, (list, tuple, dict, set)) else str(dtype)
     if name not in _LOW:
         raise _error(
             _core.ArgumentError,

@@ -52,9 +52,8 @@ def _is_ours(traceback):
         name = traceback.tb_frame.f_code.co_filename
         if not name.startswith(_HERE) and not any(part in name for part in _LIBRARIES):
             module = traceback.tb_frame.f_globals.get("__name__")
-            if not (
-                isinstance(module, str) and module.startswith("numpy.")
-            ):  # its compiled files name no folder
+            # Compiled files of NumPy name no folder; the SDK's names lie in one of their own.
+            if not (isinstance(module, str) and module.startswith(("numpy.", "cerebras."))):
                 return False
         traceback = traceback.tb_next
     return True
@@ -227,6 +226,13 @@ def publish_class(cls):
             if is_function(value.__func__):
                 owner = cls.__name__ if isinstance(value, classmethod) else None
                 setattr(cls, name, type(value)(public(value.__func__, owner, name)))
+
+
+def publish_own_classes(module_name):
+    """publish_class of the public classes that a module outside this package defines itself."""
+    for name, value in list(vars(sys.modules[module_name]).items()):
+        if isinstance(value, type) and name[0] != "_" and value.__module__ == module_name:
+            publish_class(value)
 
 
 def publish_classes(module_name):

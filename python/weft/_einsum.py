@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import math
 
+from ._core import shown as _shown
 from . import _core
 from ._errors import error as _error
 
@@ -41,7 +42,7 @@ def _parse(spec, ranks):
     left, arrow, right = spec.partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
-        _refuse("operands", f"einsum {spec!r} names {len(terms)} operands, {len(ranks)} were given")
+        _refuse("operands", f"einsum {_shown(spec)} names {len(terms)} operands, {len(ranks)} were given")
     used = {c for c in spec if c.isalpha()}
     spare = [c for c in map(chr, range(0x3B1, 0x3B1 + 64)) if c not in used]
     wide = 0
@@ -55,7 +56,7 @@ def _parse(spec, ranks):
             n = rank - len(term.replace("...", ""))
             term = term.replace("...", dots[len(dots) - n :] if n else "")
         if len(term) != rank:
-            _refuse("rank", f"einsum term {term!r} names {len(term)} axes, the operand has {rank}")
+            _refuse("rank", f"einsum term {_shown(term)} names {len(term)} axes, the operand has {rank}")
         out.append(term)
     if arrow:
         right = right.replace("...", dots)
@@ -66,9 +67,9 @@ def _parse(spec, ranks):
         )
     for c in right:
         if not any(c in term for term in out):
-            _refuse("output", f"einsum output letter {c!r} is in no operand of {spec!r}")
+            _refuse("output", f"einsum output letter {_shown(c)} is in no operand of {_shown(spec)}")
         if right.count(c) > 1:
-            _refuse("output", f"einsum output letter {c!r} stands twice in {spec!r}")
+            _refuse("output", f"einsum output letter {_shown(c)} stands twice in {_shown(spec)}")
     return out, right
 
 
@@ -80,7 +81,7 @@ def _diagonals(term, shape):
             i = term.index(c)
             j = term.index(c, i + 1)
             if size[i] != size[j]:
-                _refuse("extent", f"einsum letter {c!r} has extents {size[i]} and {size[j]}")
+                _refuse("extent", f"einsum letter {_shown(c)} has extents {size[i]} and {size[j]}")
             pairs.append((i, j))
             term = "".join(term[k] for k in range(len(term)) if k not in (i, j)) + c
             size = [size[k] for k in range(len(size)) if k not in (i, j)] + [size[i]]
@@ -139,7 +140,7 @@ def _extents(pairs):
         for c, n in zip(t, shape):
             old = size.setdefault(c, n)
             if old != n and old != 1 and n != 1:
-                _refuse("extent", f"einsum letter {c!r} has extents {old} and {n}")
+                _refuse("extent", f"einsum letter {_shown(c)} has extents {old} and {n}")
             if old == 1:
                 size[c] = n
     return size

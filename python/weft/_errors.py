@@ -27,7 +27,9 @@ def error(kind, code, message, notes=(), help="", note=""):
     Its text is rendered as the core does it: ``error[code]: message``, the notes, the help.
     """
     cls = kind if isinstance(kind, type) else _CLASSES.get(kind, _core.Error)
-    notes = [*notes, note] if note else list(notes)
+    # What callers gave is quoted in them, however long it is.
+    message, help = _core.bounded(message), _core.bounded(help)
+    notes = [_core.bounded(text) for text in ([*notes, note] if note else notes)]
     lines = [f"error[{code}]: {message}"]
     lines += [f" = {text}" for text in notes]
     if help:

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from typing import NamedTuple
 
+from ._core import shown as _shown
 from ._boundary import publish as _publish
 from . import _core
 from ._errors import error as _error
@@ -33,7 +34,7 @@ def swap(to):
         raise _error(
             _core.ArgumentError,
             "device.fallback",
-            f"fallback is {to!r}",
+            f"fallback is {_shown(to)}",
             note="legal: 'cpu', or None for a refusal",
         )
     before, _here.to = getattr(_here, "to", None), to

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import threading
 
+from ._core import shown as _shown
 from . import _core
 from ._core import NDArray, Tensor
 from ._errors import error as _error
@@ -195,7 +196,7 @@ class HeldState:
                 raise _error(
                     _core.ArgumentError,
                     "capture.number",
-                    f"the state of a captured function holds the number {slot[1]!r}, which the function changed to {value}",
+                    f"the state of a captured function holds the number {_shown(slot[1])}, which the function changed to {value}",
                     ["a replay repeats the numbers of the recording; whole numbers are counted on"],
                     help="keep numbers that change in arrays",
                 )

@@ -8,6 +8,7 @@ import math
 
 import weft
 
+from ._core import shown as _shown
 from ._boundary import public as _public
 from ._boundary import publish_class as _publish_class
 from ._core import NDArray, Tensor
@@ -161,7 +162,7 @@ def _positive(name, count):
         raise _error(
             weft.ArgumentError,
             "data.sampler.count",
-            f"{name} of {count!r} samples",
+            f"{name} of {_shown(count)} samples",
             ["legal: 1 and more"],
         )
 

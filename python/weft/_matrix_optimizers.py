@@ -7,6 +7,7 @@ import math
 
 import weft
 
+from ._core import shown as _shown
 from ._errors import error as _error
 from ._optimizer import Optimizer
 
@@ -121,7 +122,7 @@ class Muon(_OfMatrices):
             raise _error(
                 weft.ArgumentError,
                 "optim.muon.rate",
-                f"Muon with adjust_lr_fn={adjust_lr_fn!r}",
+                f"Muon with adjust_lr_fn={_shown(adjust_lr_fn)}",
                 ['legal: None, "original", "match_rms_adamw"'],
             )
         super().__init__(

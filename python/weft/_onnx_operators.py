@@ -12,6 +12,7 @@ from weft import _numpy as np
 
 import weft
 
+from ._core import shown as _shown
 from ._errors import error as _error
 from ._core import ArgumentError, NDArray, Tensor
 from .nn import functional as F
@@ -21,7 +22,7 @@ def refuse(node, what, legal):
     raise _error(
         ArgumentError,
         "onnx.attribute",
-        f"{node.op} {node.name!r}: {what}",
+        f"{node.op} {_shown(node.name)}: {what}",
         [f"legal: {legal}"],
         help="export the model with another form of this layer",
     )
@@ -266,7 +267,7 @@ def gather(node, x, index):
 def pad(node, x, pads=None, value=None, axes=None):
     mode = node.attributes.get("mode", "constant")
     if mode != "constant":
-        refuse(node, f"mode {mode!r}", "constant")
+        refuse(node, f"mode {_shown(mode)}", "constant")
     pads = ints(pads) if pads is not None else node.attributes["pads"]
     fill = float(_number(value)) if value is not None else node.attributes.get("value", 0.0)
     widths = [(0, 0)] * x.ndim

@@ -9,6 +9,7 @@ from weft import _numpy as np
 
 import weft
 
+from ._core import shown as _shown
 from ._core import ArgumentError
 from ._errors import error as _error
 from ._onnx_operators import ints, windows
@@ -22,7 +23,7 @@ def _refuse(node, why=""):
     raise _error(
         ArgumentError,
         "vta.quantize.layer",
-        f"{node.op} {node.name!r} has no int8 form{why}",
+        f"{node.op} {_shown(node.name)} has no int8 form{why}",
         [f"legal: {LEGAL}"],
         help="replace the layer, or run it before or behind the quantised part",
     )

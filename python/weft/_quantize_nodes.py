@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+from ._core import shown as _shown
 from ._core import ArgumentError
 from ._errors import error as _error
 
@@ -35,7 +36,7 @@ def checked(seen):
             raise _error(
                 ArgumentError,
                 "vta.quantize.samples",
-                f"the largest magnitude of {node.name!r} over the samples is {largest}",
+                f"the largest magnitude of {_shown(node.name)} over the samples is {largest}",
                 ["rule: images and activations are finite, since scales come from them"],
                 help="leave out images with NaN or infinities; look for the layer that makes them",
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import weft
 
+from ._core import shown as _shown
 from ._errors import error as _error
 from ._optimizer import Optimizer
 
@@ -28,7 +29,7 @@ class LBFGS(Optimizer):
             raise _error(
                 weft.ArgumentError,
                 "optim.lbfgs.search",
-                f"line_search_fn {line_search_fn!r}",
+                f"line_search_fn {_shown(line_search_fn)}",
                 ['legal: None, "strong_wolfe"'],
             )
         super().__init__(params, lr)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import operator
 from types import SimpleNamespace
 
+from ._core import shown as _shown
 from ._core import ArgumentError
 from ._errors import error as _error
 from ._quantize_nodes import Node, checked, refuse
@@ -51,12 +52,12 @@ def _observed(traced, samples):
                 return value
             if isinstance(value, torch.Tensor):
                 if value.shape[:1] != (len(samples),):
-                    refuse(f"{n.name!r} makes {tuple(value.shape)} of {len(samples)} images")
+                    refuse(f"{_shown(n.name)} makes {tuple(value.shape)} of {len(samples)} images")
                 seen[n] = (float(value.detach().abs().max()), tuple(value.shape[1:]))
             elif isinstance(value, (tuple, list)) and any(
                 isinstance(v, torch.Tensor) for v in value
             ):
-                refuse(f"{n.name!r} makes {len(value)} arrays; legal: one")
+                refuse(f"{_shown(n.name)} makes {len(value)} arrays; legal: one")
             return value
 
     try:
@@ -95,7 +96,7 @@ def _same_as_traced(model, samples, result):
 
 def _add(name, shape, other=None, alpha=1):
     if alpha != 1:
-        refuse(f"{name!r} adds with alpha = {alpha}")
+        refuse(f"{_shown(name)} adds with alpha = {alpha}")
     return "add", None
 
 
@@ -104,7 +105,7 @@ def _flatten(name, shape, *_, **__):
         return "same", None
     if len(shape[1]) != 1:
         refuse(
-            f"{name!r} makes {shape[1]} of {shape[0]}; legal: one axis beside that of the images"
+            f"{_shown(name)} makes {shape[1]} of {shape[0]}; legal: one axis beside that of the images"
         )
     return "flatten", None
 
@@ -113,13 +114,13 @@ def _mean(name, shape, dim=None, keepdim=False, **more):
     axes = dim if isinstance(dim, (tuple, list)) else (dim,)
     images = len(shape[0]) == 3 and None not in axes and sorted(a % 4 for a in axes) == [2, 3]
     if more or not images:
-        refuse(f"{name!r} is no average over whole images: its axes are {dim}")
+        refuse(f"{_shown(name)} is no average over whole images: its axes are {dim}")
     return "mean", None
 
 
 def _adaptive(name, shape, output_size):
     if len(shape[0]) != 3 or tuple(shape[1][1:]) != (1, 1):
-        refuse(f"{name!r} is no average over whole images: it makes {shape[1]}")
+        refuse(f"{_shown(name)} is no average over whole images: it makes {shape[1]}")
     return "mean", None
 
 
@@ -132,7 +133,7 @@ def _max_pool(name, shape, kernel_size, stride=None, padding=0, dilation=1, ceil
 
 def _avg_pool(name, shape, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):  # fmt: skip
     if divisor_override is not None or (not count_include_pad and padding not in (0, (0, 0))):
-        refuse(f"{name!r} divides by another number than that of the window's elements")
+        refuse(f"{_shown(name)} divides by another number than that of the window's elements")
     return "avg_pool", SimpleNamespace(
         kernel_size=kernel_size, stride=kernel_size if stride in (None, []) else stride, padding=padding, ceil_mode=ceil_mode,
     )  # fmt: skip
@@ -141,14 +142,14 @@ def _avg_pool(name, shape, kernel_size, stride=None, padding=0, ceil_mode=False,
 def _concat(name, shape, dim=0, axis=None):
     if len(shape[1]) != 3 or (dim if axis is None else axis) % 4 != 1:
         refuse(
-            f"{name!r} joins along axis {dim if axis is None else axis}; legal: channels of images"
+            f"{_shown(name)} joins along axis {dim if axis is None else axis}; legal: channels of images"
         )
     return "concat", None
 
 
 def _dropout(name, shape, p=0.5, training=True, inplace=False):
     if training and p:
-        refuse(f"{name!r} drops elements in evaluation, too", "pass training=self.training")
+        refuse(f"{_shown(name)} drops elements in evaluation, too", "pass training=self.training")
     return "same", None
 
 
@@ -189,7 +190,7 @@ def _of_module(name, module, shape):
             return kind, module
     if isinstance(module, nn.BatchNorm2d):
         if module.running_var is None:
-            refuse(f"layer {name!r} normalises by each batch: it has no running statistics")
+            refuse(f"layer {_shown(name)} normalises by each batch: it has no running statistics")
         return "norm", module
     if isinstance(module, nn.MaxPool2d):
         return _max_pool(
@@ -204,7 +205,7 @@ def _of_module(name, module, shape):
         return _adaptive(name, shape, module.output_size)
     if isinstance(module, nn.Flatten):
         return _flatten(name, shape)
-    refuse(f"layer {name!r} is a {type(module).__name__}")
+    refuse(f"layer {_shown(name)} is a {type(module).__name__}")
 
 
 def _in_place(node, modules):
@@ -238,7 +239,7 @@ def nodes_of(model, samples):
             kind = "placeholder", None
         else:
             if not reads:
-                refuse(f"{n.name!r} computes with constants alone")
+                refuse(f"{_shown(n.name)} computes with constants alone")
             shape = observed[reads[0]][1], observed[n][1]
             kind = _kind(n, modules, functions, shape)
         # An activation that is read twice is two operands.
@@ -248,7 +249,7 @@ def nodes_of(model, samples):
             operands = () if n.op == "placeholder" else n.args[: 2 if kind[0] == "add" else 1]
         operands = [made.get(a) for a in operands]
         if None in operands or (kind[0] == "add" and len(operands) != 2):
-            refuse(f"{n.name!r} computes with something else than activations")
+            refuse(f"{_shown(n.name)} computes with something else than activations")
         node = made[n] = Node(n.op, n.name, operands)
         node.target = n.target
         kinds[node], seen[node] = kind, observed[n]
@@ -268,11 +269,11 @@ def _kind(n, modules, functions, shape):
         return _of_module(n.target, modules[n.target], shape)
     function = functions.get(n.target)
     if function is None:
-        refuse(f"{n.name!r} calls {getattr(n.target, '__name__', n.target)}")
+        refuse(f"{_shown(n.name)} calls {getattr(n.target, '__name__', n.target)}")
     others = {k: v for k, v in n.kwargs.items() if k not in ("inplace", "input", "tensors")}
     try:
         return function(n.name, shape, *n.args[1:], **others)
     except TypeError:
         refuse(
-            f"{n.name!r} calls {getattr(n.target, '__name__', n.target)} with {n.args[1:]} {others}"
+            f"{_shown(n.name)} calls {getattr(n.target, '__name__', n.target)} with {n.args[1:]} {others}"
         )

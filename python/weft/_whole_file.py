@@ -36,7 +36,9 @@ def write_whole(path, parts):
             path.write(part)
         return
     path = os.fspath(path)
-    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if os.path.exists(path) and not os.path.isfile(path):
         # A device or a pipe: a file in its place would end it for everybody.
         with open(path, "wb") as f:
             f.writelines(parts)

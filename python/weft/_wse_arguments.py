@@ -7,6 +7,7 @@ from typing import Any
 
 from weft import _numpy as np
 
+from weft._core import shown
 from weft._wse_library import value_error
 
 _TYPES = {
@@ -44,7 +45,7 @@ def launch_arguments(
         if not number_of_its_kind:
             raise value_error(
                 "wse.launch.type",
-                f"argument {i} is {args[i]!r}, which is no {kind}",
+                f"argument {i} is {shown(args[i])}, which is no {kind}",
                 "dtype",
                 help="launch(name, a, b, nonblock=False): one number for each parameter",
             )
@@ -64,7 +65,7 @@ def launch_arguments(
             if not fits:
                 raise value_error(
                     "wse.launch.type",
-                    f"argument {i} is {args[i]!r}, which is no {kind}",
+                    f"argument {i} is {shown(args[i])}, which is no {kind}",
                     "dtype",
                 )
         code = _TYPES.get(a.dtype.str[1:])

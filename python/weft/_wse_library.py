@@ -63,6 +63,7 @@ _CLASSES = {
 
 
 def value_error(code: str, message: str, kind: str = "value", help: str = "") -> WseValueError:
+    message = _core.bounded(message)
     text = f"error[{code}]: {message}" + (f"\n = help: {help}" if help else "")
     return _CLASSES[kind](code, message, text, kind)
 

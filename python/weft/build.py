@@ -3,6 +3,7 @@
 
 import time
 
+from ._core import shown as _shown
 from . import _core
 from . import profiler as _profiler
 from ._boundary import publish as _publish
@@ -230,7 +231,7 @@ def build(program, target="cpu", after=None, tuned=True, validate=None):
         raise _error(
             "value",
             "build.validate",
-            f"validate is {validate!r}",
+            f"validate is {_shown(validate)}",
             help="legal: None, True, False, or a number of statements",
         )
     program, notes = _tuned(program, target) if tuned else (program, [])

@@ -39,7 +39,8 @@ def device_count():
 def _card(device=None):
     name = getattr(device, "name", device)
     name = f"cuda:{0 if name is None else name}" if name is None or isinstance(name, int) else name
-    return weft.device(name if ":" in name else f"{name}:0")
+    numbered = not isinstance(name, str) or ":" in name  # what is no name is refused as it is
+    return weft.device(name if numbered else f"{name}:0")
 
 
 def current_device():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math as _math
 
+from ._core import shown as _shown
 from . import _core
 from . import _namespace as _ns
 from ._boundary import publish as _publish
@@ -151,7 +152,7 @@ def _checked(name, x, norm):
         raise _error(
             _core.ArgumentError,
             "array.fft.norm",
-            f"norm is {norm!r}, legal: 'backward', 'ortho', 'forward'",
+            f"norm is {_shown(norm)}, legal: 'backward', 'ortho', 'forward'",
             help="leave norm out, which is 'backward'",
         )
     return x if _is_tensor(x) else _array(x)

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Sequence as _Sequence
 from typing import Any as _Any
 
+from ._core import shown as _shown
 from ._boundary import publish as _publish
 from ._boundary import publish_classes as _publish_classes
 from . import _core
@@ -206,7 +207,7 @@ def _parse(r, quantized):
     for _ in range(entries):
         name = r.string("a key")
         if name in metadata:
-            _refuse("value", f"{r.path} has the key {name!r} twice")
+            _refuse("value", f"{r.path} has the key {_shown(name)} twice")
         metadata[name] = r.value(r.take("I", f"the type of {name!r}"), f"the value of {name!r}")
     listed = {}
     for _ in range(tensors):
@@ -214,11 +215,11 @@ def _parse(r, quantized):
         rank = r.count("I", f"axes of {name!r}", 8)
         shape = tuple(reversed([r.take("Q", f"the shape of {name!r}") for _ in range(rank)]))
         if name in listed:
-            _refuse("tensor", f"{r.path} names the tensor {name!r} twice")
+            _refuse("tensor", f"{r.path} names the tensor {_shown(name)} twice")
         listed[name] = shape, r.take("I", f"the type of {name!r}"), r.take("Q", f"the place of {name!r}")  # fmt: skip
     align = metadata.get("general.alignment", 32)
     if not isinstance(align, int) or not 1 <= align <= 1 << 20:
-        _refuse("value", f"{r.path} has the alignment {align!r}; legal: 1 to {1 << 20}")
+        _refuse("value", f"{r.path} has the alignment {_shown(align)}; legal: 1 to {1 << 20}")
     start = -(-r.at // align) * align
     placed = {n: _placed(r, n, start, *entry) for n, entry in listed.items()}
     _apart(r.path, {n: (p[0], p[0] + p[1]) for n, p in placed.items()}, "gguf.range")
@@ -233,14 +234,14 @@ def _placed(r, name, start, shape, kind, offset):
     elif kind in _BLOCKS:
         label, elements, width = _BLOCKS[kind]
         if not shape or shape[-1] % elements:
-            _refuse("tensor", f"{r.path}: {name!r} of type {label} has the shape {shape}, whose last extent is no multiple of {elements}")  # fmt: skip
+            _refuse("tensor", f"{r.path}: {_shown(name)} of type {label} has the shape {shape}, whose last extent is no multiple of {elements}")  # fmt: skip
         size = count // elements * width
     else:
         known = [*_PLAIN.values(), *(b[0] for b in _BLOCKS.values())]
-        _refuse("type", f"{r.path} holds {name!r} of type {kind}; known: {', '.join(known)}")
+        _refuse("type", f"{r.path} holds {_shown(name)} of type {kind}; known: {', '.join(known)}")
     begin = start + offset
     if begin + size > r.size:
-        _refuse("range", f"{r.path} places {name!r} at bytes {begin} to {begin + size} of {r.size}, shape {shape}")  # fmt: skip
+        _refuse("range", f"{r.path} places {_shown(name)} at bytes {begin} to {begin + size} of {r.size}, shape {shape}")  # fmt: skip
     return begin, size
 
 

@@ -7,6 +7,7 @@ import math
 
 import weft
 
+from ._core import shown as _shown
 from ._core import Tensor
 from ._boundary import publish as _publish
 from ._errors import error as _error
@@ -93,7 +94,7 @@ def calculate_gain(nonlinearity, param=None):
         raise _error(
             "value",
             "init.gain",
-            f"no gain is known for {nonlinearity!r}",
+            f"no gain is known for {_shown(nonlinearity)}",
             [f"legal: {', '.join(sorted(known))}, leaky_relu"],
         )
     return known[nonlinearity]

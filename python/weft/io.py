@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Mapping as _Mapping
 from typing import Any as _Any
 
+from ._core import shown as _shown
 from . import _core
 from ._boundary import publish as _publish
 from ._errors import error as _error
@@ -166,7 +167,7 @@ def _parse_npy(raw, where):
     if not isinstance(descr, str) or descr not in _FROM_NPY:
         _refuse(
             "npy.dtype",
-            f"{where} holds elements of type {descr!r}; known: {', '.join(_FROM_NPY)}",
+            f"{where} holds elements of type {_shown(descr)}; known: {', '.join(_FROM_NPY)}",
             help="convert the array before it is saved",
         )
     if not all(isinstance(n, int) and n >= 0 for n in shape):
@@ -214,7 +215,7 @@ def _apart(path, places, code):
         if begin < end and begin < reached:
             _refuse(
                 code,
-                f"{path} places {name!r} at bytes {begin} to {end}, where {last!r} lies",
+                f"{path} places {_shown(name)} at bytes {begin} to {end}, where {_shown(last)} lies",
                 help="write the file again; it is damaged",
             )
         if end > reached:
@@ -380,20 +381,20 @@ def load_safetensors(path: str | os.PathLike[str] | _Any) -> dict[str, _core.NDA
         if not legal:
             _refuse(
                 "safetensors.entry",
-                f"{path} describes tensor {name!r} wrongly",
+                f"{path} describes tensor {_shown(name)} wrongly",
                 help="write the file again; it is damaged or cut off",
             )
         if not isinstance(kind, str) or kind not in _FROM_ST:
             _refuse(
                 "safetensors.dtype",
-                f"{path} holds {name!r} of type {kind!r}",
+                f"{path} holds {_shown(name)} of type {_shown(kind)}",
                 help="convert the tensor in the program that wrote it",
             )
         dtype = _core.dtype(_FROM_ST[kind])
         if begin > end or end > len(body) or end - begin != math.prod(shape) * dtype.itemsize:
             _refuse(
                 "safetensors.range",
-                f"{path} places {name!r} at bytes {begin} to {end} of {len(body)}, shape {shape}",
+                f"{path} places {_shown(name)} at bytes {begin} to {end} of {len(body)}, shape {shape}",
                 help="write the file again; it is damaged or cut off",
             )
         places[name] = begin, end

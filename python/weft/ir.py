@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs: PrimFunc, IRModule, structural equality."""
 
+from ._core import shown as _shown
 from . import _core
 from ._boundary import publish as _publish
 from ._errors import error as _error
@@ -86,7 +87,7 @@ class IRModule(_Program):
                     raise _error(
                         "dtype",
                         "python.program",
-                        f"IRModule maps names to PrimFuncs, not {name!r} to {type(f).__name__}",
+                        f"IRModule maps names to PrimFuncs, not {_shown(name)} to {type(f).__name__}",
                         help='weft.IRModule({"main": f})',
                     )
             functions = _core.IRModule({name: f._core for name, f in functions.items()})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math as _math
 from collections import namedtuple as _namedtuple
 
+from ._core import shown as _shown
 from . import _core
 from . import _factor_gradients as _gradients
 from . import _namespace as _ns
@@ -351,7 +352,7 @@ def qr(x, /, *, mode="reduced"):
         raise _error(
             _core.ArgumentError,
             "array.qr.mode",
-            f"mode is {mode!r}, legal: 'reduced', 'complete', 'r'",
+            f"mode is {_shown(mode)}, legal: 'reduced', 'complete', 'r'",
             help="leave mode out, which is 'reduced'",
         )
     complete = mode == "complete"
@@ -538,7 +539,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
         raise _error(
             _core.ArgumentError,
             "array.matrix_norm.ord",
-            f"ord is {ord!r}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf",
+            f"ord is {_shown(ord)}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf",
             help="leave ord out, which is 'fro'",
         )
     return out if keepdims else _ns.squeeze(out, (-2, -1))

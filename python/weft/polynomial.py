@@ -10,6 +10,7 @@ import sys as _sys
 
 import weft
 
+from ._core import shown as _shown
 from ._boundary import publish as _publish
 from ._boundary import publish_classes as _publish_classes
 from ._core import NDArray, Tensor
@@ -190,7 +191,7 @@ def polypow(c, pow, maxpower=16):
     """The polynomial to a whole power."""
     if not isinstance(pow, int) or pow < 0 or (maxpower is not None and pow > maxpower):
         raise _error(
-            weft.ArgumentError, "polynomial.power", f"the power {pow!r} of a polynomial", [f"legal: 0 to {maxpower}"]
+            weft.ArgumentError, "polynomial.power", f"the power {_shown(pow)} of a polynomial", [f"legal: 0 to {maxpower}"]
         )  # fmt: skip
     out = _row(c)[:1] * 0 + 1
     for _ in range(pow):

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
+from ._core import shown
 from ._boundary import publish as _publish
 from ._boundary import publish_classes as _publish_classes
 from . import _core
@@ -116,7 +117,7 @@ def _bytes_of(path):
         raise error(
             "io",
             "rpc.file.read",
-            f"cannot read {os.fspath(path)!r}: {reason.strerror}",
+            f"cannot read {shown(os.fspath(path))}: {reason.strerror}",
             help="check the path and its rights",
         ) from reason
 

@@ -3,6 +3,7 @@
 
 import inspect as _inspect
 
+from ._core import shown as _shown
 from . import _core
 from ._errors import error as _error
 from .ir import IRModule, PrimFunc
@@ -31,7 +32,7 @@ class Schedule:
             self._core.check_by_running(seed, step_limit)
         elif check is not None:
             raise _error(
-                "value", "schedule.check.kind", f"check is {check!r}", help='legal: "run" or None'
+                "value", "schedule.check.kind", f"check is {_shown(check)}", help='legal: "run" or None'
             )
 
     @property

@@ -11,6 +11,7 @@ import linecache as _linecache
 import sys as _sys
 import textwrap as _textwrap
 
+from ._core import shown as _shown
 from . import _boundary, _core
 from ._errors import error as _error
 from .ir import IRModule, PrimFunc, _adopt
@@ -66,7 +67,7 @@ def _source(thing, frame=None):
         raise _error(
             "parse",
             "script.source",
-            f"the source of {thing!r} is not available: {reason}",
+            f"the source of {_shown(thing)} is not available: {reason}",
             help="put the program into a file; T.from_source(text) takes text",
         ) from None
     return _textwrap.dedent("".join(lines)), file, first

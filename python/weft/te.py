@@ -63,7 +63,7 @@ def var(name="n", dtype="int64"):
 
 def placeholder(shape, dtype="float32", name="placeholder"):
     """An input of a shape (ints or variables) and element type."""
-    return _core.te_placeholder(shape, str(dtype), name)
+    return _core.te_placeholder(shape, _type_name(dtype), name)
 
 
 def compute(shape, fcompute, name="compute", attrs=None):
@@ -164,7 +164,7 @@ def cast(dtype, value):
 
 def reinterpret(dtype, value):
     """The same bits as a value of another type of as many bytes. Raises DTypeError te.reinterpret for others."""
-    return _core.expr_reinterpret(str(dtype), value)
+    return _core.expr_reinterpret(_type_name(dtype), value)
 
 
 def min_value(dtype):
@@ -182,8 +182,13 @@ def infinity(dtype="float32"):
     return const(float("inf"), dtype)
 
 
+def _type_name(dtype):
+    """As text; of what is no type, so much as its refusal quotes."""
+    return _core.shown(dtype) if isinstance(dtype, (list, tuple, dict, set)) else str(dtype)
+
+
 def _limit(dtype, which):
-    dtype = str(dtype)
+    dtype = _type_name(dtype)
     if dtype == "bool":
         return const(which == "max", dtype)
     import weft

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from weft import _numpy as np
 
+from ._core import shown as _shown
 from ._boundary import publish as _publish
 from . import _core, te
 from . import vta_op as op
@@ -233,7 +234,7 @@ class _Quantizer:
         w = _numbers(module.weight)
         bias = _numbers(module.bias, len(w))
         if module.padding_mode != "zeros" or isinstance(module.padding, str):
-            _refuse(f"layer {node.target!r} pads by {module.padding_mode!r}, {module.padding!r}")
+            _refuse(f"layer {_shown(node.target)} pads by {_shown(module.padding_mode)}, {_shown(module.padding)}")
         options = {
             "stride": _one(module.stride, "a stride"),
             "pad": _one(module.padding, "a padding"),
@@ -302,7 +303,7 @@ class _Quantizer:
         bias = _numbers(module.bias, len(w))
         out, inputs = w.shape
         if source.shape != (inputs,):
-            _refuse(f"layer {node.target!r} reads {source.shape}, not ({inputs},)")
+            _refuse(f"layer {_shown(node.target)} reads {source.shape}, not ({inputs},)")
         last, relu = self.activation(node)
         if relu is None and self.only_user(last, "output") is not None:
             step = np.maximum(np.abs(w).max(1), 1e-30) / _MOST
@@ -333,10 +334,10 @@ class _Quantizer:
 
     def add(self, node, module):
         if len(node.args) != 2 or any(a not in self.values for a in node.args):
-            _refuse(f"{node.name!r} adds something else than two activations")
+            _refuse(f"{_shown(node.name)} adds something else than two activations")
         a, b = (self.values[n] for n in node.args)
         if a.shape != b.shape:
-            _refuse(f"{node.name!r} adds activations of shapes {a.shape} and {b.shape}")
+            _refuse(f"{_shown(node.name)} adds activations of shapes {a.shape} and {b.shape}")
         last, relu = self.activation(node)
         scale = self.scale(last)
         clip, moves = self.clip(relu, scale), [_ratio(v.scale / scale) for v in (a, b)]
@@ -375,7 +376,7 @@ class _Quantizer:
         self.values[node] = source._replace(layer=name)
 
     def norm(self, node, module):
-        _refuse(f"layer {node.target!r} normalises what is no convolution's result alone")
+        _refuse(f"layer {_shown(node.target)} normalises what is no convolution's result alone")
 
     def max_pool(self, node, module):
         source = self.values[node.args[0]]
@@ -384,7 +385,7 @@ class _Quantizer:
             for v in (module.kernel_size, module.stride, module.padding)
         )
         if module.ceil_mode or _one(module.dilation, "a dilation") != 1:
-            _refuse(f"layer {node.target!r} has ceil_mode or a dilation")
+            _refuse(f"layer {_shown(node.target)} has ceil_mode or a dilation")
         shape = self.seen[node][1]
         _, oh, ow = shape
 
@@ -413,7 +414,7 @@ class _Quantizer:
             for v in (module.kernel_size, module.stride, module.padding)
         )
         if module.ceil_mode:
-            _refuse(f"layer {node.target!r} has ceil_mode")
+            _refuse(f"layer {_shown(node.target)} has ceil_mode")
         self.averages(node, self.values[node.args[0]], (kernel, kernel), stride, pad)
 
     def averages(self, node, source, kernel, stride, pad):
@@ -460,7 +461,7 @@ class _Quantizer:
         """Channels side by side, each part in the result's scale."""
         parts, scale = [self.values[n] for n in node.args], self.scale(node)
         if len({p.shape[1:] for p in parts}) != 1:
-            _refuse(f"{node.name!r} joins images of several sizes")
+            _refuse(f"{_shown(node.name)} joins images of several sizes")
         same = [math.isclose(p.scale, scale, rel_tol=1e-6) for p in parts]
         moves = [(1, 0) if s else _ratio(p.scale / scale) for s, p in zip(same, parts)]
 

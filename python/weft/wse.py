@@ -22,6 +22,7 @@ from weft import _numpy as np
 
 from weft._boundary import publish as _publish
 from weft._boundary import publish_classes as _publish_classes
+from weft._core import shown as _shown
 from weft._wse_arguments import launch_arguments
 from weft._wse_platform import (
     FP16TYPE,
@@ -73,19 +74,19 @@ def _integer(value, what: str, code: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise value_error(code, f"{what} is {value!r}, not an integer") from None
+        raise value_error(code, f"{what} is {_shown(value)}, not an integer") from None
 
 
 def _pair(what: str, value) -> list[int]:
     if isinstance(value, str) or len(value) != 2:
-        raise value_error("wse.cslc.dims", f"{what} is {value!r}; two integers are needed: (9, 3)")
+        raise value_error("wse.cslc.dims", f"{what} is {_shown(value)}; two integers are needed: (9, 3)")
     return [_integer(v, what, "wse.cslc.dims") for v in value]
 
 
 def _flag(value, what: str) -> bool:
     if isinstance(value, (bool, np.bool_)) or (isinstance(value, int) and value in (0, 1)):
         return bool(value)
-    raise value_error("wse.memcpy.flag", f"{what} is {value!r}; legal are True and False")
+    raise value_error("wse.memcpy.flag", f"{what} is {_shown(value)}; legal are True and False")
 
 
 def _choice(value, kind, what: str) -> int:
@@ -98,8 +99,8 @@ def _choice(value, kind, what: str) -> int:
         except ValueError:
             pass
     legal = ", ".join(f"{kind.__name__}.{m.name}" for m in kind)
-    shown = f"{type(value).__name__}.{value.name}" if isinstance(value, enum.Enum) else repr(value)
-    raise value_error(f"wse.memcpy.{what.split()[-1]}", f"{what} is {shown}; legal are {legal}")
+    given = f"{type(value).__name__}.{value.name}" if isinstance(value, enum.Enum) else _shown(value)
+    raise value_error(f"wse.memcpy.{what.split()[-1]}", f"{what} is {given}; legal are {legal}")
 
 
 def compile_csl(
@@ -131,7 +132,7 @@ def compile_csl(
         if value not in legal:
             raise value_error(
                 f"wse.cslc.{what.partition('_')[0]}",
-                f"compile_csl: {what} is {value!r}; legal are {' and '.join(legal)}",
+                f"compile_csl: {what} is {_shown(value)}; legal are {' and '.join(legal)}",
             )
     return tool(
         "compile",
@@ -254,14 +255,14 @@ class SdkRuntime:
         if engine not in ("automatic", "bytecode", "native"):
             raise value_error(
                 "wse.runtime.engine",
-                f"engine is {engine!r}; legal are automatic, bytecode and native",
+                f"engine is {_shown(engine)}; legal are automatic, bytecode and native",
             )
         bindir = artifacts if bindir is None else bindir
         directory = getattr(bindir, "directory", bindir)
         if not isinstance(directory, (str, os.PathLike)):
             raise value_error(
                 "wse.runtime.bindir",
-                f"SdkRuntime: the program is {directory!r}; legal are the path of an artifact directory and what "
+                f"SdkRuntime: the program is {_shown(directory)}; legal are the path of an artifact directory and what "
                 "SdkLayout.compile returns",
                 help='SdkRuntime("out")',
             )
@@ -271,7 +272,7 @@ class SdkRuntime:
         ):
             raise value_error(
                 "wse.runtime.threads",
-                f"simfab_numthreads is {simfab_numthreads!r}; legal are 1 to 64",
+                f"simfab_numthreads is {_shown(simfab_numthreads)}; legal are 1 to 64",
                 help="leave it out: the platform's configuration sets it",
             )
         config = platform.config if platform else SimfabConfig()
@@ -367,7 +368,7 @@ class SdkRuntime:
 
     def get_id(self, symbol: str) -> int:
         if not isinstance(symbol, str):
-            raise value_error("wse.symbol.name", f"get_id takes a symbol's name, not {symbol!r}")
+            raise value_error("wse.symbol.name", f"get_id takes a symbol's name, not {_shown(symbol)}")
         return self._call("get_id", {"name": symbol})
 
     def memcpy_h2d(
@@ -502,7 +503,7 @@ class SdkRuntime:
         if isinstance(symbol, str):
             raise value_error(
                 "wse.symbol.name",
-                f"{method}: the symbol is the name {symbol!r}; its number is needed",
+                f"{method}: the symbol is the name {_shown(symbol)}; its number is needed",
                 help=f'runner.get_id("{symbol}")',
             )
         symbol = _integer(symbol, f"{method}: the symbol or color", "wse.symbol.name")

@@ -14,6 +14,9 @@ from typing import Any as _Any
 
 from weft import _numpy as np
 
+from ._boundary import publish as _publish
+from ._boundary import publish_classes as _publish_classes
+from ._core import shown as _shown
 from ._wse_library import value_error
 
 
@@ -23,7 +26,7 @@ def _integer(value, what: str) -> int:
         return operator.index(value)
     except TypeError:
         raise value_error(
-            "wse.sdklayout.integer", f"{what} is {value!r}; legal are integers"
+            "wse.sdklayout.integer", f"{what} is {_shown(value)}; legal are integers"
         ) from None
 
 
@@ -339,7 +342,7 @@ class SdkLayout:
         if not isinstance(platform, Platform):
             raise value_error(
                 "wse.sdklayout.platform",
-                f"SdkLayout takes what get_platform returns or an SdkTarget, found {platform!r}; files that describe a "
+                f"SdkLayout takes what get_platform returns or an SdkTarget, found {_shown(platform)}; files that describe a "
                 "fabric are not read",
                 help="SdkLayout(get_platform(None, SimfabConfig(), SdkTarget.WSE3))",
             )
@@ -367,7 +370,7 @@ class SdkLayout:
         if io_loc is not None and not isinstance(io_loc, IntVector):
             raise value_error(
                 "wse.sdklayout.stream",
-                f"stream of port {name}: io_loc is {io_loc!r}; legal are an IntVector and None",
+                f"stream of port {name}: io_loc is {_shown(io_loc)}; legal are an IntVector and None",
             )
         if _integer(io_buffer_size, f"stream of port {name}: io_buffer_size") < 1:
             raise value_error(
@@ -469,3 +472,7 @@ class SdkLayout:
             with open(os.path.join(out, "port_map.json"), "w", encoding="utf-8") as f:
                 json.dump({str(i): s["name"] for i, s in enumerate(self._streams)}, f, indent=1)
         return Artifacts(out)
+
+
+_publish(__name__)
+_publish_classes(__name__)

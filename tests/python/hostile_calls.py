@@ -5,32 +5,38 @@ Calls that crash or never end take the process with them; the file `at` names th
 
 import enum
 import faulthandler
+import functools
 import importlib
 import inspect
 import json
 import os
+import pathlib
 import random
 import resource
 import signal
 import sys
+import tempfile
 import warnings
 
 import hostile_values
+import numpy as np
 import weft
 from hostile_values import PLAIN, VALUES, Fight
 
 MODULES = (
     "weft weft.random weft.linalg weft.fft weft.te weft.torch weft.init weft.io weft.ir weft.build weft.data weft.distributed weft.gguf "
     "weft.profiler weft.qpu weft.script weft.transforms weft.tuning weft.vta weft.vta.op weft.vta.net weft.vta.picture weft.wse "
+    "weft.rpc weft.wse_layout cerebras.sdk.sdk_utils cerebras.sdk.client cerebras.sdk.debug.debug_util cerebras.geometry.geometry "
     "weft.amp weft.autograd weft.cuda weft.distributions weft.nn weft.nn.functional weft.nn.init weft.nn.utils weft.nn.utils.rnn "
     "weft.nn.utils.parametrize weft.onnx weft.polynomial weft.special weft.optim weft.optim.lr_scheduler weft.schedule weft.func"
 ).split()
 # What changes the state of the process, starts others, or waits for what it has started.
 LEFT_OUT = (
     "use use_deterministic set_threads seed shutdown set_grad_enabled set_num_threads set_rng_state set_state manual_seed init local "
-    "use_deterministic_algorithms set_printoptions seterr set_default_device set_default_dtype tune tune_operations connect shell show"
+    "use_deterministic_algorithms set_printoptions seterr set_default_device set_default_dtype tune tune_operations connect shell show stop error value_error"
 ).split()
 _kept = []
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "compat" / "cerebras"))
 
 
 def schedule():
@@ -38,7 +44,89 @@ def schedule():
     return _kept[0]
 
 
+KEY = "a key of enough bytes"
+WAFER = """
+param rx_color: color; param tx_color: color;
+const rxq = @get_input_queue(2); const txq = @get_output_queue(3);
+const in = @get_dsd(fabin_dsd, .{ .extent = 4, .input_queue = rxq });
+const out = @get_dsd(fabout_dsd, .{ .extent = 4, .output_queue = txq });
+const go = @get_local_task_id(10);
+task main() void { @mov32(out, in, .{ .async = true }); }
+comptime {
+  @bind_local_task(main, go); @activate(go);
+  @initialize_queue(rxq, .{ .color = rx_color }); @initialize_queue(txq, .{ .color = tx_color });
+}
+"""
+
+
+@functools.cache
+def server():
+    """A server of this process, and a module file."""
+    path = pathlib.Path(tempfile.mkdtemp()) / "m.weft-mod"
+    weft.build(hostile_values.program(), "ref").save(path)
+    return weft.rpc.Server("ref", port=0, key=KEY), path
+
+
+def remote():
+    served, path = server()
+    out = weft.rpc.connect("127.0.0.1", served.port, key=KEY, deadline=5, run_deadline=5)
+    out.upload(path)
+    return out
+
+
+def region(folder=None):
+    """(a layout of one processing element, its code, its ports)."""
+    from weft.wse_layout import Color, Edge, Route, RoutingPosition, SdkLayout
+
+    folder = pathlib.Path(folder or tempfile.mkdtemp())
+    (folder / "pe.csl").write_text(WAFER)
+    layout = SdkLayout(weft.wse.SdkTarget.WSE3)
+    code = layout.create_code_region(str(folder / "pe.csl"), "code", 1, 1)
+    code.place(2, 1)
+    rx, tx = Color("rx"), Color("tx")
+    code.set_param_all("rx_color", rx)
+    code.set_param_all("tx_color", tx)
+    into = RoutingPosition().set_output([Route.RAMP])
+    out = RoutingPosition().set_input([Route.RAMP])
+    ports = (
+        code.create_input_port(rx, Edge.LEFT, [into], 4),
+        code.create_output_port(tx, Edge.RIGHT, [out], 4),
+    )
+    return layout, code, ports, folder
+
+
+@functools.cache
+def artifacts():
+    layout, _, (rx, tx), folder = region()
+    layout.create_input_stream(rx)
+    layout.create_output_stream(tx)
+    return layout.compile(out_prefix=str(folder / "out"))
+
+
+def runtime():
+    out = weft.wse.SdkRuntime(artifacts(), memcpy_required=False, cycle_limit=100000)
+    out.load()
+    out.run()
+    return out
+
+
+@functools.cache
+def joined():
+    weft.distributed.init()
+    return weft.distributed.new_group([0])
+
+
 OBJECTS = {
+    "Remote": remote,
+    "RemoteModule": lambda: remote().load_module("m.weft-mod"),
+    "RemoteFunction": lambda: OBJECTS["RemoteModule"]()["main"],
+    "Server": lambda: server()[0],
+    "SdkLayout": lambda: region()[0],
+    "CodeRegion": lambda: region()[1],
+    "Port": lambda: region()[2][0],
+    "RoutingPosition": lambda: weft.wse.RoutingPosition(),
+    "SdkRuntime": runtime,
+    "Group": joined,
     "NDArray": hostile_values.ones,
     "Tensor": hostile_values.variable,
     "SGD": lambda: weft.optim.SGD([hostile_values.variable()], lr=0.1),
@@ -83,7 +171,9 @@ def names():
                 f.__module__ == "weft._core" or issubclass(f, (BaseException, enum.Enum, tuple))
             ):
                 continue
-            if (getattr(f, "__module__", "") or "").startswith(("weft", "_weft_wse")):
+            if (getattr(f, "__module__", "") or "").startswith(
+                ("weft", "_weft_wse", "cerebras")
+            ):
                 seen.add(id(f))
                 out.append(f"{place}|{name}")
     for name, make in OBJECTS.items():
@@ -153,6 +243,61 @@ def yield_(label, what):
     os.write(3, line.encode("utf-8", "backslashreplace"))
 
 
+def words(n=4):
+    return np.ones(n, np.uint32)
+
+
+def te_product():
+    a = weft.te.placeholder((4,), "float32", "A")
+    return weft.te.create_prim_func([a, weft.te.compute((4,), lambda i: a[i] + 1.0, "B")])
+
+
+def remote_array():
+    held = remote().device()
+    return weft.ones((4,), device=held)
+
+
+# Arguments that these calls take; a hostile value stands in the place of one of them.
+RIGHT = {
+    "SdkRuntime.memcpy_h2d": lambda: ([0, words(), 0, 0, 1, 1, 4], {"streaming": False, "nonblock": False}),
+    "SdkRuntime.memcpy_d2h": lambda: ([words(), 0, 0, 0, 1, 1, 4], {"streaming": False, "nonblock": False}),
+    "SdkRuntime.memcpy_h2d_rowbcast": lambda: ([0, words(), 0, 0, 1, 1, 4], {"streaming": False}),
+    "SdkRuntime.memcpy_h2d_colbcast": lambda: ([0, words(), 0, 0, 1, 1, 4], {"streaming": False}),
+    "SdkRuntime.memcpy_h2d_stride": lambda: ([0, words(), 0, 0, 1, 1, 4, 1, 1], {"streaming": False}),
+    "SdkRuntime.send": lambda: ([0, words()], {"n_wavelets": 4, "nonblock": True}),
+    "SdkRuntime.receive": lambda: ([1, words()], {"n_wavelets": 4, "nonblock": True}),
+    "SdkRuntime.receive_tofile": lambda: ([1, "words.bin", 4], {"nonblock": True}),
+    "SdkRuntime.launch": lambda: (["f", 1, 2], {"nonblock": True}),
+    "SdkRuntime.call": lambda: (["f", [1, 2]], {"nonblock": True}),
+    "SdkRuntime.read_symbol": lambda: ([2, 1, "a", "uint16"], {}),
+    "SdkRuntime.program_string": lambda: ([2, 1, 0], {}),
+    "SdkRuntime.symbols": lambda: ([2, 1], {}),
+    "SdkRuntime.heat_map": lambda: (["a.svg", "busy"], {}),
+    "weft.wse|SdkRuntime": lambda: ([artifacts()], {"memcpy_required": False, "engine": "bytecode", "seed": 3, "router_depth": 4, "cycle_limit": 100, "simfab_numthreads": 1, "cmaddr": "", "task_order": "random"}),
+    "weft.wse|compile_csl": lambda: (["pe.csl", (9, 3), (4, 1)], {"out": "out", "params": {"a": 1}}),
+    "CodeRegion.set_param": lambda: ([0, 0, "rx_color", 3], {}),
+    "CodeRegion.set_param_all": lambda: (["rx_color", 3], {}),
+    "CodeRegion.place": lambda: ([2, 1], {}),
+    "CodeRegion.create_input_port": lambda: ([weft.wse.Color("rx"), weft.wse.Edge.LEFT, [weft.wse.RoutingPosition()], 4], {}),
+    "CodeRegion.paint": lambda: ([0, 0, weft.wse.Color("c"), [weft.wse.RoutingPosition()]], {}),
+    "CodeRegion.paint_all": lambda: ([weft.wse.Color("c"), [weft.wse.RoutingPosition()]], {}),
+    "SdkLayout.create_code_region": lambda: (["pe.csl", "code", 1, 1], {}),
+    "SdkLayout.create_input_stream": lambda: ([region()[2][0]], {}),
+    "SdkLayout.compile": lambda: ([], {"out_prefix": "out"}),
+    "cerebras.sdk.sdk_utils|memcpy_view": lambda: ([words(), np.dtype("u4")], {}),
+    "cerebras.sdk.sdk_utils|input_array_to_u32": lambda: ([words(), 1, 4], {}),
+    "Remote.upload": lambda: (["a", b"abc", "b"], {}),
+    "RemoteModule.time_evaluator": lambda: (["main"], {"number": 2, "repeat": 2, "min_repeat_ms": 1}),
+    "RemoteFunction.": lambda: ([remote_array(), remote_array()], {}),
+    "RemoteFunction.time": lambda: ([remote_array(), remote_array()], {"number": 1, "repeat": 2, "min_seconds": 0.0}),
+    "weft.rpc|Server": lambda: (["ref"], {"host": "127.0.0.1", "port": 0, "key": KEY, "session_bytes": 1000, "sessions": 3, "modules": (), "tls_cert": None, "tls_key": None}),
+    "weft.rpc|connect": lambda: (["127.0.0.1", server()[0].port], {"key": KEY, "tls_ca": None, "tls_name": "", "deadline": 1.0, "run_deadline": 1.0}),
+    "weft|tune": lambda: ([te_product(), "ref"], {"trials": 1, "seconds": 1.0, "limit": 1.0, "seed": 1, "database": ":memory:"}),
+    "weft.distributed|all_reduce": lambda: ([hostile_values.ones()], {}),
+    "weft.distributed|broadcast": lambda: ([hostile_values.ones(), 0], {}),
+}  # fmt: skip
+
+
 def parameters(f):
     try:
         given = inspect.signature(f).parameters.values()
@@ -169,13 +314,18 @@ def calls(name, rng, alone, beside):
     """(label, args, kwargs) of makers: each drawn value alone, then beside plain arguments, by place and by name."""
     for value in rng.sample(list(VALUES), alone):
         yield value, [VALUES[value]], {}
-    words = parameters(found(name)())
+    names_ = parameters(found(name)())
+    for _ in range(beside if name in RIGHT else 0):
+        args, kwargs = RIGHT[name]()
+        at, value = rng.choice([*range(len(args)), *kwargs]), rng.choice(list(VALUES))
+        (args if isinstance(at, int) else kwargs)[at] = VALUES[value]()
+        yield f"right but for {at}: {value}", [lambda a=a: a for a in args], {k: lambda v=v: v for k, v in kwargs.items()}
     for _ in range(beside):
         numbers, kwargs = [rng.randrange(len(PLAIN)) for _ in range(rng.randint(1, 3))], {}
         args = [PLAIN[k] for k in numbers]
         value = rng.choice(list(VALUES))
-        if words and rng.random() < 0.5:
-            kwargs[rng.choice(words)] = VALUES[value]
+        if names_ and rng.random() < 0.5:
+            kwargs[rng.choice(names_)] = VALUES[value]
         else:
             at = rng.randrange(len(args))
             args[at], numbers[at] = VALUES[value], "it"

@@ -139,3 +139,51 @@ def test_a_command_line_that_is_right(folder, capfd):
     assert cli.main(["run", "good.weft", "--target", "cpu", "--number", "1", "--repeat", "1"]) == 0
     assert cli.main(["compile", "good.weft", "--target", "c"]) == 0
     assert "main" in capfd.readouterr().out
+
+
+def in_shell(line, folder):
+    """(status, what a shell's command printed on standard error); `weft` stands for the command."""
+    line = line.replace("weft", f"{sys.executable} -m weft", 1)
+    done = subprocess.run(["sh", "-c", line], cwd=folder, env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=300)  # fmt: skip
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr, done.stderr
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        ("weft devices >&-", "standard output"),
+        ("weft compile good.weft --target c >&-", "standard output"),
+        ("weft compile good.weft --target c > /dev/full", "free some space"),
+        ("weft --version > /dev/full", "No space left"),
+        ("weft compile /dev/zero --target c", "cli.file.size"),
+        ("weft run /dev/zero --target cpu", "cli.file.size"),
+        ("weft asm /dev/zero --target qpu", "cli.file.size"),
+        ("weft dis /dev/zero --target qpu", "cli.file.size"),
+        ("weft serve --device ref --port 0 --key-file /dev/zero", "cli.file.size"),
+        ("weft compile good.weft --target c -o .", "this is a folder"),
+        ("weft asm good.weft --target qpu -o .", "error["),
+        ("weft run good.weft --target cpu --number 99999999999999999999", "error["),
+        ("weft serve --device ref --sessions 99999999999 --port 0", "error["),
+    ],
+)
+def test_streams_and_files_that_cannot_be_used(line, says, folder):
+    status, errors = in_shell(line, folder)
+    assert status == 1 and "error[" in errors and says in errors, errors
+
+
+def test_standard_error_that_is_closed(folder):
+    done = subprocess.run(["sh", "-c", f"{sys.executable} -m weft compile absent.weft --target c 2>&-"], cwd=folder, env=ENVIRONMENT, capture_output=True, timeout=300)  # fmt: skip
+    assert done.returncode == 1 and not done.stdout
+
+
+def test_names_that_are_no_text(folder):
+    name = os.path.join(os.fsencode(folder), b"z\xff.weft")
+    with open(name, "wb") as file:
+        file.write(SCALE.encode())
+    status, errors = in_shell("weft compile z*.weft --target c", folder)
+    assert status == 0, errors
+    with open(name, "wb") as file:
+        file.write(b"def f(:\n")
+    status, errors = in_shell("weft compile z*.weft --target c", folder)
+    assert status == 1 and "error[parse." in errors and "z\\xff.weft" in errors, errors

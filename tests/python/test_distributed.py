@@ -711,6 +711,15 @@ def test_the_plan_follows_its_model(capsys, tmp_path):
     rows = plan.plan(plan.Job(200_000_000, 1e-3), machine=machine)
     assert [n for n, _, _ in rows] == [1, 2, 8, 64, 512] and rows[0][2] == 1
     assert all(a[2] > b[2] for a, b in zip(rows, rows[1:]))
+    # Sharded: parameters are gathered in a forward third and twice in the backward one, gradients scattered in it.
+    for parameters, step in ((200_000_000, 1e-3), (200_000_000, 0.03), (20_000_000, 0.05), (400_000_000, 0.02)):  # fmt: skip
+        size = parameters * 4
+        whole = plan.all_reduce_seconds(25 << 20, 16, machine) * size / (25 << 20)
+        last, gather = plan.all_reduce_seconds(25 << 20, 16, machine), whole / 2
+        waited = max(gather - step / 3, last / 2) + max(whole - 2 * step / 3, last / 2)
+        want = waited + machine.slowdown * 1.5 * whole
+        job = plan.Job(parameters, step, stage=3)
+        assert plan.exposed_seconds(job, 16, machine) == pytest.approx(want), (parameters, step)
     plan.main(["--parameters", "1e6", "--step", "0.01", "--picture", str(tmp_path / "p.svg")])
     assert "512 cards" in capsys.readouterr().out
     assert (tmp_path / "p.svg").read_text().startswith("<svg")

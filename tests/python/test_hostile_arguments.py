@@ -246,3 +246,126 @@ def test_sequences_without_a_length_and_positions_beyond_64_bits():
     for position in (10**400, -(2**70)):
         refused("array.index.range", lambda: weft.ones(3)[position], "float32[3]")  # noqa: B023
         refused("array.index.range", lambda: weft.ones(3).item(position), "float32[3]")  # noqa: B023
+
+
+@pytest.mark.parametrize(
+    "big", [2**31, -(2**31) - 1, 2**63, 2**70, 10**400, 10**5000], ids=range(6)
+)
+def test_integers_beyond_their_parameter_are_refused_by_their_size(big):
+    x = weft.ones((3, 4))
+    calls = {
+        "sort": lambda: weft.sort(x, axis=big),
+        "argsort": lambda: weft.argsort(x, axis=big),
+        "method": lambda: x.sort(big),
+        "axis": lambda: weft.repeat(x, 2, big),
+        "name": lambda: weft._core._sort(x, big, False),
+    }
+    for name, call in calls.items():
+        with pytest.raises((weft.ArgumentError, weft.IndexError)) as caught:
+            call()
+        if caught.value.code == "python.arguments.range":
+            text = "64 bits" if not -(2**63) <= big < 2**63 else "32 bits"
+            assert f"it is not within {text}" in caught.value.message, name
+            assert "a number that the shapes" in caught.value.help
+        else:
+            assert caught.value.code.endswith((".range", ".axis", ".overflow")), caught.value
+    refused("python.arguments.range", calls["name"], "_sort() takes no argument 2 of ", "accepted:")
+    # What fits no parameter by its type stays an error of types.
+    with pytest.raises(weft.DTypeError):
+        weft._core._sort(x, "a", big)
+
+
+def test_texts_of_errors_have_an_end():
+    long = "x" * 10**6
+    for call in (
+        lambda: weft.device(long),
+        lambda: weft.ones(3, dtype=long),
+        lambda: weft.ones(3, device=long),
+        lambda: weft.einsum(long, weft.ones(3)),
+        lambda: weft.isdtype("float32", long),
+        lambda: weft.te.placeholder((4,), long),
+        lambda: weft.pad(weft.ones(3), 1, mode=long),
+        lambda: weft.script.from_source(long),
+        lambda: weft.load_arrays(long),
+        lambda: weft.nn.Linear(2, 3).load_state_dict({long: weft.ones(3)}),
+        lambda: weft.distributions.Normal(long, 1.0),
+    ):
+        with pytest.raises(weft.Error) as caught:
+            call()
+        error = caught.value
+        assert len(str(error)) < 20000 and len(error.message) < 4100, len(str(error))
+        assert all(len(n) < 4100 for n in (error.help, *error.notes))
+    made = weft._errors.error("value", "a.b", "é" * 10**5, notes=["n" * 10**5], help="the repair")
+    assert str(made).endswith("= help: the repair") and len(str(made).encode()) < 9000
+    assert "bytes more) ..." in made.message and made.message.strip("é ").startswith("... (")
+    assert weft._core.bounded("é" * 2000) == "é" * 2000
+
+
+def test_quoted_values_end_whatever_holds_them():
+    class Numbers(list):
+        pass
+
+    lists = doubled(1.0)
+    for value in (lists, slice(None, lists), Numbers(lists), {"a": Numbers(lists)}, [10**5000], 10**5000):  # fmt: skip
+        assert len(weft._core.shown(value)) <= 200
+    assert weft._core.shown(slice(1, None)) == "slice(1, None, None)"
+    assert weft._core.shown(Numbers([1, 2])) == "[1, 2]" and weft._core.shown(True) == "True"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda v: weft.errstate(v),
+        lambda v: weft.te.max_value(v),
+        lambda v: weft.te.placeholder((3,), v),
+        lambda v: weft.ones(3).astype(v),
+        lambda v: weft.nn.Linear(2, 3).type(v),
+        lambda v: weft.random.Generator(3).standard_normal(3, dtype=v),
+        lambda v: weft.polynomial.Polynomial([1.0, 2.0]).truncate(v),
+        lambda v: weft.format_float_positional(v),
+        lambda v: weft.autocast("cpu", dtype=v),
+        lambda v: weft.ones((2, 3)).tensor_split(v),
+        lambda v: weft.script.prim_func(v),
+        lambda v: weft.cuda.get_device_name(v),
+        lambda v: weft.vmap(lambda x: x + 1)(v),
+    ],
+    ids=range(13),
+)
+@pytest.mark.parametrize("value", ["doubled numbers", "doubled arrays", "long range"])
+def test_lists_in_lists_are_refused_and_not_written_out(call, value):
+    with pytest.raises(weft.Error):
+        call(VALUES[value]())
+
+
+def test_parts_of_an_axis_are_counted_before_they_are_made():
+    x = weft.asarray(np.arange(7, dtype=np.float32))
+    for n in (2**62, 10**400):
+        refused("array.split.sections", lambda: x.tensor_split(n), "1 to 10000000")  # noqa: B023
+    refused("tensor.split", lambda: x.unsafe_split(range(10**400)), "axis 0 has 7")
+    assert [p.shape[0] for p in x.tensor_split(3)] == [3, 2, 2]
+    assert [p.tolist() for p in x.tensor_split((2, 5))] == [[0, 1], [2, 3, 4], [5, 6]]
+    assert [p.tolist() for p in x.split([3, 4])] == [[0, 1, 2], [3, 4, 5, 6]]
+
+
+def test_kinds_in_tuples_in_tuples():
+    assert weft.isdtype("float32", (("integral", ("bool",)), ("real floating",)))
+    with pytest.raises(weft.Error):
+        weft.isdtype("float32", in_one_another(lambda x: (x,)))
+
+
+def test_a_host_without_memory_is_an_error_and_not_the_end(tmp_path):
+    """Arrays are made until nothing is left: the last allocation fails somewhere in the middle of a call."""
+    code = """
+import resource, sys, weft
+weft.asarray([1.0])
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20),) * 2)
+try:
+    weft.data.default_collate(range(10**400))
+except weft.OutOfMemoryError as error:
+    print(error.code)
+except MemoryError:
+    print("host.memory")
+"""
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}, capture_output=True, text=True, timeout=300)  # fmt: skip
+    assert done.returncode == 0 and done.stdout.strip().endswith("memory"), done.stderr[-600:]

@@ -164,3 +164,77 @@ def test_functions_of_numpy_keep_the_graph_beside_numpys_arrays():
         weft.ones(2), np.array([1, 2], object)
     )  # of what weft has no type for, NumPy's own
     assert [float(v) for v in beside] == [2, 3]
+
+
+def test_parameters_without_a_gradient_do_not_move_by_the_largest_rule():
+    x = np.array([1.0, -2.0, 3.0, 0.5], np.float32)
+    p = weft.nn.Parameter(weft.asarray(x))
+    optimizer = weft.optim.Adamax([p], lr=0.1, betas=(0.9, 0.99), eps=1e-8)
+    m, v, want = np.zeros(4), np.zeros(4), x.astype(np.float64)
+    for step, g in enumerate(([0, 0.5, -2, 0], [0, 0, 1e-3, 4], [0, -1, 0, 0]), 1):
+        p.grad = weft.Tensor(weft.asarray(np.array(g, np.float32)))
+        optimizer.step()
+        g = np.array(g)
+        m, v = 0.9 * m + 0.1 * g, np.maximum(0.99 * v, np.abs(g) + 1e-8)
+        want = want - 0.1 / (1 - 0.9**step) * m / v
+        np.testing.assert_allclose(p.numpy(), want, rtol=1e-5)
+    assert p.numpy()[0] == 1.0
+
+
+@pytest.mark.parametrize("n, ranks", [(5, 3), (7, 4), (2, 5), (9, 2), (6, 3)])
+def test_ranks_begin_again_at_the_first_samples(n, ranks):
+    data = weft.data.ArrayDataset(weft.arange(n))
+    each = -(-n // ranks)
+    order = (list(range(n)) * (each * ranks // n + 1))[: each * ranks]
+    for rank in range(ranks):
+        sampler = weft.data.DistributedSampler(data, ranks, rank, shuffle=False)
+        assert list(sampler) == order[rank::ranks] and len(sampler) == each
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_gradients_of_complex_factors(upper, rng):
+    """Of a sum with complex weights, beside central differences of NumPy's factor in float64."""
+    n = 4
+    b = rng.normal(0, 1, (n, n)) + 1j * rng.normal(0, 1, (n, n))
+    w = rng.normal(0, 1, (n, n)) + 1j * rng.normal(0, 1, (n, n))
+
+    def value(b):
+        low = np.linalg.cholesky(b @ b.conj().T + n * np.eye(n))
+        return float((np.conj(w) * (low.conj().T if upper else low)).real.sum())
+
+    x = weft.Tensor(weft.asarray(b), requires_grad=True)
+    a = x @ weft.conj(x).mT + n * weft.eye(n, dtype="float64")
+    found = weft.linalg.cholesky(a, upper=upper)
+    weft.sum(weft.real(found * weft.Tensor(weft.asarray(np.conj(w))))).backward()
+    want, step = np.zeros((n, n), complex), 1e-6
+    for i in range(n):
+        for j in range(n):
+            for unit in (1.0, 1j):
+                d = np.zeros((n, n), complex)
+                d[i, j] = step * unit
+                want[i, j] += unit * (value(b + d) - value(b - d)) / (2 * step)
+    np.testing.assert_allclose(x.grad.numpy(), want, rtol=1e-5, atol=1e-6)
+
+
+def test_gradients_of_complex_right_singular_vectors(rng):
+    """A quantity that no phase of a pair of vectors changes: |row of V^H|^2 and products of u with its own v."""
+    m, n = 4, 3
+    b = rng.normal(0, 1, (m, n)) + 1j * rng.normal(0, 1, (m, n))
+    w = rng.normal(0, 1, (m, n, n)) + 1j * rng.normal(0, 1, (m, n, n))
+
+    def value(b):
+        u, _, vh = np.linalg.svd(b, full_matrices=False)
+        return float((w * np.einsum("ik,kj->ijk", u, vh)).real.sum())
+
+    x = weft.Tensor(weft.asarray(b), requires_grad=True)
+    u, _, vh = weft.linalg.svd(x, full_matrices=False)
+    product = weft.expand_dims(u, axis=1) * weft.expand_dims(vh.mT, axis=0)
+    weft.sum(weft.real(product * weft.Tensor(weft.asarray(w)))).backward()
+    want, step = np.zeros((m, n), complex), 1e-6
+    for i in range(m):
+        for j in range(n):
+            for unit in (1.0, 1j):
+                d = np.zeros((m, n), complex)
+                d[i, j] = step * unit
+                want[i, j] += unit * (value(b + d) - value(b - d)) / (2 * step)
+    np.testing.assert_allclose(x.grad.numpy(), want, rtol=1e-4, atol=1e-5)

@@ -105,6 +105,11 @@ def test_the_nearest_of_an_order_of_size_decides(own):
     assert decided(4, 64, 0) is None and decided(4, 250, 0) == [3, 1, 1]
     assert decided(4, 72, 1) is None and decided(8, 72, 0) is None
     assert decided(4, 72, 0, extents=0) is None
+    assert best.array_decision("product.tile", (4, 70, 0), "elsewhere", 0b10) is None
+    assert best.array_decision("product.tile", (4, 72, 0), "elsewhere", 0b10) is None
+    # What is written later is read.
+    planted(own, decisions.Decided("product.tile", (4, 72, 0), "there", [(9, 1, 1)]), [5, 1, 1])
+    assert decided(4, 72, 0) == [5, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 """The model of the machine that ranks candidates before any is measured: against stored measurements, and its pace."""
 
 import json
+import math
 import pathlib
 import random
 import sys
@@ -313,3 +314,37 @@ def test_trials_are_kept_by_target_and_by_a_device_that_is_not_its_own():
     assert search._where("c", "c", c) == "c" and search._where("c", "cpu", cpu) == "c on cpu"
     far = types.SimpleNamespace(name="rpc:cpu@board:9000#3")
     assert search._where("cpu", "board", far) == "cpu on rpc:cpu@board:9000"
+
+
+def test_a_chance_of_failure_is_no_less_than_none_and_no_more_than_certain():
+    """The line that is fitted to failures leaves 0 to 1 outside the trials: an estimate is then the time's alone, or that and e^3."""
+    trials = []
+    for k in range(12):
+        trial = Trial({"sketch": "host", "knobs": {"a": 2**k}}, failure="tune.timeout")
+        if k < 8:
+            trial.seconds, trial.failure = 1e-3 * 2**k, None
+        trials.append(trial)
+    ranking = Ranking(trials)
+    rows = np.array([[0.0, 0.0, 1.0, math.log2(1 + 2**k), math.log2(1 + 2**k) ** 2] for k in range(12)])  # fmt: skip
+    scale = rows.std(0)
+    scale[scale == 0] = 1.0
+    z = (rows - rows.mean(0)) / scale
+
+    def line(z, y):  # of least squares with a ridge, in as many unknowns as features
+        x, middle = np.asarray(z), y.mean()
+        ridge = 0.03 * x.shape[1] * np.eye(x.shape[1])
+        return np.linalg.solve(x.T @ x + ridge, x.T @ (y - middle)), middle
+
+    ran = np.arange(12) < 8
+    time = line(z[ran], np.log([t.seconds for t in trials if t.seconds]))
+    failure = line(z, 1.0 - ran)
+    seen = set()
+    for value in (0, 1, 3, 100, 2**12, 2**16, 2**20):
+        log = math.log2(1 + value)
+        at = (np.array([0.0, 0.0, 1.0, log, log * log]) - rows.mean(0)) / scale
+        chance = float(at @ failure[0]) + failure[1]
+        seen.add(min(max(math.floor(chance), -1), 1))
+        want = math.exp(float(at @ time[0]) + time[1] + 3.0 * min(max(chance, 0.0), 1.0))
+        given = ranking.seconds({"sketch": "host", "knobs": {"a": value}})
+        assert given == pytest.approx(want, rel=1e-6), value
+    assert seen == {-1, 0, 1}

@@ -21,6 +21,7 @@ from weft.wse_layout import (  # noqa: E402
     Route,
     RoutingPosition,
     SdkLayout,
+    get_edge_routing,
 )
 
 CODE = """
@@ -256,3 +257,46 @@ def test_a_runtime_without_a_program(program):
     with pytest.raises(weft.Error, match="legal are the path of an artifact directory") as caught:
         wse.SdkRuntime(program)
     assert caught.value.code == "wse.runtime.bindir" and 'SdkRuntime("out")' in str(caught.value)
+
+
+def test_what_lies_beside_a_program_stays(tmp_path):
+    out = tmp_path / "out"
+    streamed(tmp_path)
+    (out / "mine").mkdir()
+    (out / "mine" / "a.txt").write_text("a")
+    (out / "results.npy").write_text("b")
+    before = sorted(p.name for p in (out / "bin").iterdir())
+    (out / "bin" / "out_7.bin").write_text("of another program")
+    streamed(tmp_path)
+    assert (out / "mine" / "a.txt").read_text() == "a"
+    assert (out / "results.npy").read_text() == "b"
+    assert sorted(p.name for p in (out / "bin").iterdir()) == before
+    assert not [p for p in tmp_path.iterdir() if ".old" in p.name or ".part" in p.name]
+
+
+def test_helpers_of_the_sdk_raise_errors_of_weft():
+    from cerebras.sdk.client import SdkCompiler
+    from cerebras.sdk.debug.debug_util import debug_util
+    from cerebras.sdk.sdk_utils import calculate_cycles, input_array_to_u32, memcpy_view
+
+    for call in (
+        lambda: calculate_cycles([1, 2]),
+        lambda: calculate_cycles([]),
+        lambda: calculate_cycles("a"),
+        lambda: memcpy_view(3, np.float16),
+        lambda: memcpy_view(np.zeros(3, np.uint32)),
+        lambda: input_array_to_u32(None),
+        lambda: input_array_to_u32(np.zeros(3)),
+        lambda: debug_util(3),
+        lambda: debug_util("a", cmaddr="x" * 10**5),
+        lambda: SdkCompiler().compile(3),
+        lambda: weft.wse.IntVector("a", None),
+        lambda: get_edge_routing(3, 4),
+    ):
+        with pytest.raises(weft.Error) as caught:
+            call()
+        assert caught.value.code and len(str(caught.value)) < 9000, caught.value
+    with pytest.raises(weft.Error, match="2 words of int64") as caught:
+        calculate_cycles([1, 2])
+    assert caught.value.code == "wse.timestamps"
+    assert calculate_cycles(np.array([5, 0, 0, 7, 1, 0], np.uint16)) == 65538

@@ -8,6 +8,7 @@ import os
 
 import weft
 
+from .._core import shown
 from .. import _core
 from .._boundary import direct
 from .._core import NDArray, Tensor
@@ -273,7 +274,7 @@ def nancumprod(x, axis=None, *, dtype=None):
 
 def _ordered(bitorder):
     if bitorder not in ("big", "little"):
-        raise refused("array.bits.order", f"bitorder {bitorder!r}", "big or little")
+        raise refused("array.bits.order", f"bitorder {shown(bitorder)}", "big or little")
     return bitorder
 
 

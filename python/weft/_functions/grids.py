@@ -7,6 +7,7 @@ import itertools
 
 import weft
 
+from .._core import shown
 from .common import plain, refused, value
 
 
@@ -53,7 +54,7 @@ class _Joined:
         if any(isinstance(k, str) for k in key):
             raise refused(
                 "array.r.text",
-                f"r_[{key[0]!r}, ...]",
+                f"r_[{shown(key[0])}, ...]",
                 "slices, numbers and arrays; concat(..., axis=)",
             )
         parts = [_line(k) if isinstance(k, slice) else weft.atleast_1d(value(k)) for k in key]
@@ -121,7 +122,7 @@ class vectorize:
         if signature is not None:
             raise refused(
                 "array.vectorize.signature",
-                f"vectorize with signature {signature!r}",
+                f"vectorize with signature {shown(signature)}",
                 "weft.vmap(f)",
             )
         self.pyfunc, self.otypes, self.excluded = pyfunc, otypes, set(excluded or ())

@@ -7,6 +7,7 @@ import math
 
 import weft
 
+from .._core import shown
 from .common import plain, refused, value
 from .statistics import _bins_of, _counted, _edges
 
@@ -32,7 +33,7 @@ def _automatic(x, rule, low, high):
     else:
         raise refused(
             "array.histogram.rule",
-            f"bins {rule!r}",
+            f"bins {shown(rule)}",
             f"auto, {', '.join(widths)}, a number, or edges",
         )
     return int(math.ceil(wide / width)) if width else 1

@@ -7,6 +7,7 @@ import operator
 
 import weft
 
+from .._core import shown
 from .. import _core
 from .._boundary import direct
 from .._core import NDArray
@@ -107,7 +108,7 @@ def _product(shape):
 
 def _row_order(name, order):
     if order not in ("C", "F"):
-        raise refused(f"array.{name}.order", f"order {order!r}", "'C' (the last axis counts first) or 'F' (the first one)")  # fmt: skip
+        raise refused(f"array.{name}.order", f"order {shown(order)}", "'C' (the last axis counts first) or 'F' (the first one)")  # fmt: skip
     return order == "C"
 
 

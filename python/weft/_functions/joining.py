@@ -9,6 +9,7 @@ import weft
 
 from .._core import NDArray
 from .._errors import error as _error
+from .._methods.tools import MOST_PARTS
 from .common import along, axis_of, beside, plain, refused, value
 
 __all__ = [
@@ -262,7 +263,6 @@ def resize(x, new_shape):
 
 
 # A list of more parts than this is a mistake in a number, and would not fit.
-_MOST_PARTS = 10**7
 
 
 def array_split(x, sections, axis=0):
@@ -271,13 +271,16 @@ def array_split(x, sections, axis=0):
     axis = axis_of(x, axis)
     n = x.shape[axis]
     if isinstance(sections, int):
-        if not 1 <= sections <= _MOST_PARTS:
-            raise refused("array.split.sections", f"{sections} parts", f"1 to {_MOST_PARTS} parts")
+        if not 1 <= sections <= MOST_PARTS:
+            raise refused("array.split.sections", f"{sections} parts", f"1 to {MOST_PARTS} parts")
         cuts = [0]
         for i in range(sections):
             cuts.append(cuts[-1] + n // sections + (i < n % sections))
     else:
-        cuts = [0, *(int(i) for i in sections), n]
+        found = list(itertools.islice(sections, MOST_PARTS))
+        if len(found) == MOST_PARTS:
+            raise refused("array.split.sections", f"{MOST_PARTS} cuts", f"1 to {MOST_PARTS} parts")
+        cuts = [0, *(int(i) for i in found), n]
     return [along(x, axis, slice(a, b)) for a, b in zip(cuts, cuts[1:])]
 
 

@@ -7,6 +7,7 @@ import math
 
 import weft
 
+from .._core import shown
 from .. import _core
 from .._core import NDArray, Tensor
 from .._dispatch import whole
@@ -43,7 +44,7 @@ _STEPS = ("inverted_cdf", "averaged_inverted_cdf", "closest_observation")
 def _check_method(name, method):
     legal = (*_BETWEEN, *_PLACES, *_STEPS)
     if method not in legal:
-        raise refused(f"array.{name}.method", f"{name} by method {method!r}", f"one of {', '.join(map(repr, legal))}")  # fmt: skip
+        raise refused(f"array.{name}.method", f"{name} by method {shown(method)}", f"one of {', '.join(map(repr, legal))}")  # fmt: skip
 
 
 def _place(method, q, n):
@@ -116,7 +117,7 @@ def _selected(x, shares, axis, keepdims, method="linear", skip_nan=False):
 def _weighted(x, q, whole, axis, keepdims, name, method, weights):
     """The first entry of the order up to which the weights sum to the share q of all."""
     if method != "inverted_cdf":
-        raise refused(f"array.{name}.method", f"{name} with weights by method {method!r}", "weights go with 'inverted_cdf'")  # fmt: skip
+        raise refused(f"array.{name}.method", f"{name} with weights by method {shown(method)}", "weights go with 'inverted_cdf'")  # fmt: skip
     if isinstance(axis, (tuple, list)):
         raise refused(f"array.{name}.weights", f"{name} with weights over axes {tuple(axis)}", "one axis, or all with axis=None")  # fmt: skip
     x, w = plain(value(x)), plain(weights)

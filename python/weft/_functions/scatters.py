@@ -7,6 +7,7 @@ import math
 
 import weft
 
+from .._core import shown as _shown
 from .._core import NDArray, Tensor
 from .._dispatch import Recorder
 from .._errors import error as _error
@@ -124,7 +125,7 @@ def _combined(x, at, src, reduce, include_self, name):
     aliases = {"add": "sum", "multiply": "prod", "max": "amax", "min": "amin"}
     reduce = aliases.get(reduce, reduce)
     if reduce not in _WAYS:
-        raise refused(f"array.{name}.reduce", f"reduce {reduce!r}", ", ".join(_WAYS))
+        raise refused(f"array.{name}.reduce", f"reduce {_shown(reduce)}", ", ".join(_WAYS))
     shape, at, src = tuple(x.shape), at.reshape(-1), src.reshape(-1)
     flat = x.reshape(-1)
     one = weft.ones((at.size,), dtype="int64", device=x.device)
@@ -204,7 +205,7 @@ def segment_reduce(data, reduce, *, lengths=None, offsets=None, axis=0, unsafe=F
         raise refused("array.segment_reduce.lengths", f"lengths that add up to {ends[-1]}", f"the {data.shape[0]} entries")  # fmt: skip
     empty = {"sum": 0.0, "mean": math.nan, "max": -math.inf, "min": math.inf, "prod": 1.0}
     if reduce not in empty:
-        raise refused("array.segment_reduce.reduce", f"reduce {reduce!r}", ", ".join(empty))
+        raise refused("array.segment_reduce.reduce", f"reduce {_shown(reduce)}", ", ".join(empty))
     counts = [b - a for a, b in zip(ends[:-1], ends[1:])]
     make = {"dtype": data.dtype, "device": data.device}
     which = weft.arange(len(counts), device=data.device)

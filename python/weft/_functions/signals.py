@@ -7,6 +7,7 @@ import math
 
 import weft
 
+from .._core import shown
 from .. import _core
 from .._boundary import direct
 from .._core import NDArray
@@ -68,7 +69,7 @@ def _sliding(a, v, mode, name):
     a = _vector(a, name)
     v = _vector(beside(v, a), name)
     if mode not in ("full", "same", "valid"):
-        raise refused(f"array.{name}.mode", f"mode {mode!r}", "full, same or valid")
+        raise refused(f"array.{name}.mode", f"mode {shown(mode)}", "full, same or valid")
     dtype = weft.result_type(a.dtype, v.dtype)
     a, v = a.astype(dtype), v.astype(dtype)
     n, m = a.shape[0], v.shape[0]

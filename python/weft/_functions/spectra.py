@@ -7,6 +7,7 @@ import math
 
 import weft
 
+from .._core import shown
 from .common import plain, refused, value
 
 
@@ -95,7 +96,7 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
     if x.ndim not in (1, 2) or x.dtype.kind not in "fc":
         raise refused("array.stft.shape", f"stft of {x.dtype} {tuple(x.shape)}", "floats of one or two axes")  # fmt: skip
     if pad_mode not in ("reflect", "constant"):
-        raise refused("array.stft.pad_mode", f"pad_mode {pad_mode!r}", "reflect or constant")
+        raise refused("array.stft.pad_mode", f"pad_mode {shown(pad_mode)}", "reflect or constant")
     hop, w = _framing("stft", n_fft, hop_length, win_length, window, x)
     single = x.ndim == 1
     x = x.reshape((1, -1)) if single else x

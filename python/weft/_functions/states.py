@@ -7,6 +7,7 @@ import contextlib
 
 import weft
 
+from .._core import shown
 from .. import _core
 from .._core import Tensor
 from .common import plain, refused, value
@@ -129,7 +130,7 @@ def get_float32_matmul_precision():
 def set_float32_matmul_precision(precision):
     """Products of float32 are computed in float32, whichever of "highest", "high" and "medium" is allowed."""
     if precision not in ("highest", "high", "medium"):
-        raise refused("array.precision", f"precision {precision!r}", "highest, high or medium")
+        raise refused("array.precision", f"precision {shown(precision)}", "highest, high or medium")
 
 
 def empty_strided(size, stride, *, dtype=None, device=None, requires_grad=False):

@@ -7,6 +7,7 @@ import contextlib
 
 import weft
 
+from .._core import shown
 from .common import plain, refused
 
 _OPTIONS = {
@@ -108,7 +109,7 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
     given = dict(precision=precision, threshold=threshold, edgeitems=edgeitems, linewidth=linewidth, suppress=suppress, nanstr=nanstr, infstr=infstr, formatter=formatter, sign=sign, floatmode=floatmode)  # fmt: skip
     profiles = {None: {}, "default": dict(_OPTIONS), "short": {"precision": 2, "threshold": 1000, "edgeitems": 2}, "full": {"threshold": 2**62}}  # fmt: skip
     if profile not in profiles:
-        raise refused("array.print.profile", f"profile {profile!r}", "default, short or full")
+        raise refused("array.print.profile", f"profile {shown(profile)}", "default, short or full")
     if sci_mode is not None:
         given["suppress"] = not sci_mode
     _current.update(profiles[profile])
@@ -183,7 +184,7 @@ def _number(x):
     import numpy as np
 
     x = x.item() if hasattr(x, "item") else x
-    return np.float64(x)
+    return np.float64(float(x))  # a list in lists is no number, and not read
 
 
 def format_float_positional(x, precision=None, unique=True, fractional=True, trim="k", sign=False):
@@ -208,12 +209,12 @@ def _modes(all, given):
     for what, mode in {"all": all, **given}.items():
         if what not in ("all", *_WARNINGS) or mode not in _MODES:
             raise refused(
-                "array.errstate", f"{what}={mode!r}", f"{', '.join(_WARNINGS)}: ignore or warn"
+                "array.errstate", f"{what}={shown(mode)}", f"{', '.join(_WARNINGS)}: ignore or warn"
             )
         if mode in ("raise", "call"):
             raise refused(
                 "array.errstate.raise",
-                f"{what}={mode!r}: devices give infinities and NaN and raise nothing",
+                f"{what}={shown(mode)}: devices give infinities and NaN and raise nothing",
                 "ignore or warn; look for NaN with weft.isnan(x).any()",
             )
 

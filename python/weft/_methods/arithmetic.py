@@ -9,6 +9,7 @@ import operator
 
 import weft
 
+from .._core import shown as _shown
 from .. import _core
 from .._errors import error as _error
 from .._pointwise import composed, has_graph
@@ -120,7 +121,7 @@ class Arithmetic:
             raise _error(
                 _core.ArgumentError,
                 "array.div.rounding",
-                f"rounding_mode is {rounding_mode!r}",
+                f"rounding_mode is {_shown(rounding_mode)}",
                 ["legal: None, 'floor', 'trunc'"],
             )
         below = weft.floor_divide(self, other)

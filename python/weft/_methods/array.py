@@ -9,6 +9,7 @@ import os
 
 import weft
 
+from .._core import shown as _shown
 from .. import _core
 from .._core import Tensor
 from .._errors import error as _error
@@ -139,7 +140,7 @@ class ArrayMethods:
             raise _error(
                 _core.ArgumentError,
                 "array.api.version",
-                f"version {api_version!r} is not offered",
+                f"version {_shown(api_version)} is not offered",
                 help='"2024.12" is offered; leave api_version out',
             )
         return weft
@@ -150,7 +151,7 @@ class ArrayMethods:
             raise _error(
                 _core.ArgumentError,
                 "array.to_device.stream",
-                f"{self.device} takes no stream, got {stream!r}",
+                f"{self.device} takes no stream, got {_shown(stream)}",
                 help="leave stream out; weft orders its own work",
             )
         return self.to(device)

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import weft
 
 from .. import _core
 from .._core import NDArray, Tensor
 from .._errors import error as _error
-from .tools import also, axis_of
+from .tools import MOST_PARTS, also, axis_of
 
 _flip = _core.Tensor.flip
 
@@ -59,11 +61,11 @@ class Shapes:
                     help="give a positive size, or sizes that add up to the axis",
                 )
             sizes = [min(sizes, n - at) for at in range(0, n, sizes)]
-        elif sum(sizes) != n:
+        elif sum(sizes := list(itertools.islice(sizes, MOST_PARTS + 1))) != n:
             raise _error(
                 _core.ShapeError,
                 "tensor.split",
-                f"sizes {list(sizes)} add up to {sum(sizes)}, axis {dim} has {n} entries",
+                f"sizes {_core.shown(sizes)} add up to {_core.shown(sum(sizes))}, axis {dim} has {n} entries",
                 help="give a positive size, or sizes that add up to the axis",
             )
         out, at, front = [], 0, (slice(None),) * dim
@@ -208,16 +210,7 @@ class Shapes:
 
     def tensor_split(self, parts, dim=0):
         """`parts` pieces along an axis, the first ones longer by one where it does not divide; or cut before indices."""
-        dim = axis_of(self, dim)
-        n = self.shape[dim]
-        if isinstance(parts, int):
-            sizes = [n // parts + (i < n % parts) for i in range(parts)]
-            cuts = [sum(sizes[: i + 1]) for i in range(parts - 1)]
-        else:
-            cuts = list(parts)
-        edges = [0, *cuts, n]
-        front = (slice(None),) * dim
-        return tuple(self[(*front, slice(a, b))] for a, b in zip(edges, edges[1:]))
+        return tuple(weft.array_split(self, parts, axis_of(self, dim)))
 
     def flip(self, *axes, dims=None):
         """With axes reversed; `dims` is PyTorch's name of them."""

@@ -10,6 +10,8 @@ from .._errors import error as _error
 from .._pointwise import held
 from .._torch_names import understanding
 
+MOST_PARTS = 10**7  # that an axis is cut into
+
 _OF_EVERY_CLASS = set(vars(type("_", (), {}))) | {
     "__annotations__",
     "__firstlineno__",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import builtins as _py
 import math as _math
 
+from .._core import shown as _shown
 from .. import _core
 from .._core import NDArray
 from .._boundary import direct as _direct
@@ -44,7 +45,7 @@ def _shape(name, shape, more):
         raise _error(
             _core.ArgumentError,
             f"array.{name}.shape",
-            f"{name} got {shape!r} and {', '.join(map(repr, more))}",
+            f"{name} got {_shown(shape)} and {', '.join(map(repr, more))}",
             ["legal: a shape, or extents one by one"],
             help="name the type: dtype=...",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import namedtuple as _namedtuple
 
+from .._core import shown as _shown
 from .. import _core
 from .._boundary import direct as _direct
 from .._boundary import publish as _publish
@@ -44,7 +45,7 @@ def inside(index, n, mode, name):
         raise _error(
             _core.ArgumentError,
             f"array.{name}.mode",
-            f"mode is {mode!r}, legal: 'raise', 'wrap', 'clip'",
+            f"mode is {_shown(mode)}, legal: 'raise', 'wrap', 'clip'",
             help="leave mode out, which is 'raise'",
         )
     return index % n if mode == "wrap" else _row("minimum")(_row("maximum")(index, 0), n - 1)
@@ -141,7 +142,7 @@ def searchsorted(x1, x2, /, *, side="left", sorter=None):
         raise _error(
             _core.ArgumentError,
             "array.searchsorted.side",
-            f"side is {side!r}, legal: 'left', 'right'",
+            f"side is {_shown(side)}, legal: 'left', 'right'",
             help="leave side out, which is 'left'",
         )
     if getattr(x1, "ndim", 1) > 1 and getattr(x2, "ndim", 0) == x1.ndim:

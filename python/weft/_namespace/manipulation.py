@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import builtins as _py
 
+from .._core import shown as _shown
 from .. import _core
 from .._boundary import direct as _direct, publish as _publish
 from .._errors import error as _error
@@ -207,7 +208,7 @@ def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
         raise _error(
             _core.ArgumentError,
             "array.meshgrid.indexing",
-            f"indexing is {indexing!r}, legal: 'xy', 'ij'",
+            f"indexing is {_shown(indexing)}, legal: 'xy', 'ij'",
             help="leave indexing out, which is 'xy'",
         )
     n = len(arrays)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import builtins as _py
 
+from .._core import shown as _shown
 from .. import _core
 from .._boundary import publish as _publish
 from .._errors import error as _error
@@ -65,7 +66,7 @@ def pad(
             raise _error(
                 _core.ShapeError,
                 "array.pad.empty",
-                f"pad of shape {x.shape} with mode {mode!r}: axis {axis} has nothing to repeat",
+                f"pad of shape {x.shape} with mode {_shown(mode)}: axis {axis} has nothing to repeat",
                 help="pad with mode='constant'",
             )
         if mode == "linear_ramp":
@@ -100,7 +101,7 @@ def _widths(x, widths):
     if flat and hasattr(widths, "__len__") and len(widths) == 2:
         widths, flat = [tuple(widths)] * x.ndim, False
     if flat:
-        raise wrong(f"{widths!r}; each axis has a pair (before, after)")
+        raise wrong(f"{_shown(widths)}; each axis has a pair (before, after)")
     widths = [tuple(w) for w in widths]
     if len(widths) != x.ndim:
         raise _error(
@@ -119,7 +120,7 @@ def _check_mode(mode, end_values, stat_length, reflect_type):
         raise _error(
             _core.ArgumentError,
             "array.pad.mode",
-            f"mode is {mode!r}, legal: {', '.join(map(repr, _OPTIONS))}",
+            f"mode is {_shown(mode)}, legal: {', '.join(map(repr, _OPTIONS))}",
             help="leave mode out, which is 'constant'",
         )
     idle = {
@@ -132,14 +133,14 @@ def _check_mode(mode, end_values, stat_length, reflect_type):
         raise _error(
             _core.ArgumentError,
             "array.pad.option",
-            f"pad with mode {mode!r} got {surplus[0]}",
+            f"pad with mode {_shown(mode)} got {surplus[0]}",
             help=f"{surplus[0]} goes with {', '.join(m for m, of in _OPTIONS.items() if surplus[0] in of)}",
         )
     if reflect_type not in ("even", "odd"):
         raise _error(
             _core.ArgumentError,
             "array.pad.option",
-            f"reflect_type is {reflect_type!r}, legal: 'even', 'odd'",
+            f"reflect_type is {_shown(reflect_type)}, legal: 'even', 'odd'",
             help="leave reflect_type out, which is 'even'",
         )
 

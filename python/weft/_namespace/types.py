@@ -6,6 +6,7 @@ from __future__ import annotations
 import math as _math
 from collections import namedtuple as _namedtuple
 
+from .._core import shown as _shown
 from .. import _core
 from .._core import NDArray
 from .._boundary import publish as _publish
@@ -127,17 +128,18 @@ def iinfo(type, /):
 
 def isdtype(dtype, kind):
     """Is the type one of a kind, of a tuple of kinds, or equal to a type?"""
+    return _of_kind(dtype, kind)
+
+
+def _of_kind(dtype, kind):
     if isinstance(kind, tuple):
-        for k in kind:
-            if isdtype(dtype, k):
-                return True
-        return False
+        return any(_of_kind(dtype, k) for k in kind)
     if isinstance(kind, str):
         if kind not in _KINDS:
             raise _error(
                 _core.ArgumentError,
                 "array.isdtype.kind",
-                f"unknown kind {kind!r}, legal: {', '.join(_KINDS)}",
+                f"unknown kind {_shown(kind)}, legal: {', '.join(_KINDS)}",
                 help="name one of these, a type, or a tuple of both",
             )
         return _name(dtype) in _KINDS[kind]

@@ -8,12 +8,15 @@ progress to standard error; progress only to a terminal.
 import argparse
 import difflib
 import errno
+import io
 import os
 import re
 import sys
 
 import weft
 from weft import _terminal
+from .._core import shown
+from .._errors import error
 
 
 # What to do about a file that cannot be used, by the system's reason.
@@ -28,7 +31,23 @@ _FILE_REPAIRS = {
         (errno.ENOTDIR, errno.EEXIST), "this is a file, and a folder is needed: give another name"
     ),
     errno.EMFILE: "allow more open files: ulimit -n 4096",
+    errno.EBADF: "leave it open, or send it to a file: weft ... > FILE",
 }
+_MOST_BYTES = 1 << 28  # of a file that is read: a device has no end
+
+
+def content(path):
+    """The bytes of a file that a verb is given. Raises weft.IOError cli.file.size."""
+    with open(path, "rb") as file:
+        found = file.read(_MOST_BYTES + 1)
+    if len(found) > _MOST_BYTES:
+        raise error(
+            "io",
+            "cli.file.size",
+            f"{shown(os.fspath(path))} has more than {_MOST_BYTES} bytes",
+            help="name a file with a program, assembly text, words or a saved module",
+        )
+    return found
 
 
 def _lazy(module, function):
@@ -205,7 +224,7 @@ class _Parser(argparse.ArgumentParser):
         """Ends with the usage of this verb: no option of it is spelt so."""
         message = f"unrecognized arguments: {' '.join(words)}"
         near = difflib.get_close_matches(words[0].split("=")[0], self._option_string_actions, 1)
-        self.error(f"{message}; did you mean {near[0]!r}?" if near else message)
+        self.error(f"{message}; did you mean {shown(near[0])}?" if near else message)
 
 
 def parser():
@@ -268,12 +287,51 @@ def parser():
     return out
 
 
-def main(argv=None):
+class _Closed(io.TextIOBase):
+    """Standard output that the caller has closed."""
+
+    def write(self, text):
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard output")
+
+
+def _streams():
+    """Standard output and standard error as they can be used: closed ones, and terminals that lack a character."""
+    if sys.stdout is None:
+        sys.stdout = _Closed()
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # print(file=None) would mean standard output
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(
-            stream, "reconfigure"
-        ):  # a terminal that lacks a character shows "?" in its place
+        if hasattr(stream, "reconfigure"):  # shows "?" in the place of the character
             stream.reconfigure(errors="replace")
+
+
+def main(argv=None):
+    _streams()
+    try:
+        return _run(argv)
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except weft.Error as refusal:
+        print(_terminal.filled_error(str(refusal), sys.stderr), file=sys.stderr)
+        return 1
+    except OSError as reason:
+        what = reason.strerror or str(reason)
+        text = f'cannot use "{reason.filename}": {what}' if reason.filename else what
+        text = f"error[cli.file]: {text}"
+        if reason.errno in _FILE_REPAIRS:
+            text += f"\n = help: {_FILE_REPAIRS[reason.errno]}"
+        print(_terminal.filled_error(text, sys.stderr), file=sys.stderr)
+        return 1
+    except UnicodeDecodeError as reason:
+        print(f"error[cli.text]: byte {reason.start} of the file is not UTF-8 text", file=sys.stderr)
+        print(" = help: weft dis shows saved modules", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 1
+
+
+def _run(argv):
     whole = parser()
     if not (sys.argv[1:] if argv is None else argv):
         whole.print_help(sys.stderr)
@@ -282,25 +340,6 @@ def main(argv=None):
     if unknown:
         verbs = next(a.choices for a in whole._actions if a.dest == "verb")
         verbs[args.verb].unknown(unknown)
-    try:
-        return args.run(args) or 0
-    except BrokenPipeError:  # the reader of our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except weft.Error as error:
-        print(_terminal.filled_error(str(error), sys.stderr), file=sys.stderr)
-        return 1
-    except OSError as error:
-        what = error.strerror or str(error)
-        text = f'cannot use "{error.filename}": {what}' if error.filename else what
-        text = f"error[cli.file]: {text}"
-        if error.errno in _FILE_REPAIRS:
-            text += f"\n = help: {_FILE_REPAIRS[error.errno]}"
-        print(_terminal.filled_error(text, sys.stderr), file=sys.stderr)
-        return 1
-    except UnicodeDecodeError as error:
-        print(f"error[cli.text]: byte {error.start} of the file is not UTF-8 text", file=sys.stderr)
-        print(" = help: weft dis shows saved modules", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 1
+    status = args.run(args) or 0
+    sys.stdout.flush()  # a full disk is an error, not a word at the end of the process
+    return status

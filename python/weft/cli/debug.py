@@ -4,6 +4,7 @@
 import os
 import sys
 
+from .._core import shown
 from .. import _debug
 from .._errors import error
 from .._script import run_script
@@ -47,7 +48,7 @@ def run(args):
         raise error(
             "value",
             "cli.debug.program",
-            f"--csl {args.csl} and the program {program[0]!r} are both given",
+            f"--csl {args.csl} and the program {shown(program[0])} are both given",
             notes=["--csl is for a program that needs no host"],
             help=f"weft debug {' '.join(program)}, with the directory as the script's own argument",
         )
@@ -70,7 +71,7 @@ def run(args):
         raise error(
             "value",
             "cli.debug.program",
-            f"there is no file {program[0]!r}",
+            f"there is no file {shown(program[0])}",
             notes=["legal: a Python script and its arguments"],
         )
     commands = _commands(args.command)

@@ -2,19 +2,21 @@
 """``weft compile``, ``weft run``: text files of programs through the compiler."""
 
 import contextlib
-import pathlib
+import os
 import sys
 
 import weft
 from weft import _core, _terminal
 from weft._errors import error
 from weft._whole_file import write_whole
+from weft.cli import content
 
 
 def _program(path):
     from weft import script
 
-    return script.from_source(pathlib.Path(path).read_text(encoding="utf-8"), str(path))
+    name = os.fsencode(path).decode("utf-8", "backslashreplace")  # as errors print it
+    return script.from_source(content(path).decode("utf-8"), name)
 
 
 def _emit(text, output):
@@ -206,7 +208,7 @@ def worst_difference(values, mine, other):
 def run_file(args):
     device = weft.device(args.device or args.target)
     with _traced(args.trace, device if device.available else None):
-        if pathlib.Path(args.file).read_bytes()[:7] == b"WEFTMOD":
+        if content(args.file)[:7] == b"WEFTMOD":
             module = weft.load(args.file)
         else:
             module = weft.build(_program(args.file), target=args.target)

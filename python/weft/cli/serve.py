@@ -3,19 +3,19 @@
 
 import contextlib
 import os
-import pathlib
 import queue
 import signal
 import threading
 
 from weft import rpc
 from weft._errors import error
+from weft.cli import content
 
 
 def _key(args):
     if not args.key_file:
         return os.environ.get("WEFT_RPC_KEY", "")
-    key = pathlib.Path(args.key_file).read_text(encoding="utf-8").strip()
+    key = content(args.key_file).decode("utf-8").strip()
     if not key:
         raise error(
             "value",

@@ -16,6 +16,7 @@ from typing import Any
 
 import weft
 
+from .._core import shown
 from .. import _core
 from .._errors import error
 from .group import Group, resolve
@@ -205,7 +206,7 @@ def load_index(path: str | os.PathLike[str]) -> Any:
         RecursionError,
         weft.DTypeError,
     ) as problem:
-        raise _refuse(path, f"index.json: {problem!r}") from None
+        raise _refuse(path, f"index.json: {shown(problem)}") from None
 
 
 def other_shape(name, shape, saved):
@@ -254,7 +255,7 @@ def _read(path, name, row, starts, extents, files):
             continue
         file = piece["file"]
         if file != os.path.basename(file):
-            raise _refuse(path, f"index.json names the file {file!r}")
+            raise _refuse(path, f"index.json names the file {shown(file)}")
         if file not in files:
             files[file] = weft.load_safetensors(os.path.join(path, file))
         source = files[file].get(name)
@@ -263,7 +264,7 @@ def _read(path, name, row, starts, extents, files):
             source = weft.view_as_complex(source) if pairs else source
         if source is None or (source.shape, str(source.dtype)) != (piece["shape"], row["dtype"]):
             found = f"holds {source.shape} of {source.dtype}" if source is not None else "lacks it"
-            raise _refuse(path, f"{file} shall hold {piece['shape']} of {name!r}, and {found}")
+            raise _refuse(path, f"{file} shall hold {piece['shape']} of {shown(name)}, and {found}")
         here = tuple(slice(a - s, b - s) for a, b, s in zip(low, high, at))
         there = tuple(slice(a - s, b - s) for a, b, s in zip(low, high, starts))
         parts.append((there, source[here] if extents else source.reshape(())))

@@ -13,6 +13,7 @@ from typing import Any
 
 import weft
 
+from .._core import shown
 from .. import _core
 from .._errors import error
 from .._traced import Traced, refuse
@@ -119,7 +120,7 @@ def _combinable(x, op, name):
         raise error(
             weft.ArgumentError,
             "distributed.op",
-            f"the combination {op!r} is unknown",
+            f"the combination {shown(op)} is unknown",
             [f"legal: {', '.join(_OPS)}"],
         )
     if op in _ORDERED and weft.isdtype(x.dtype, "complex floating"):
@@ -263,7 +264,7 @@ def _peer(peer, group, name, itself=False):
         raise error(
             weft.ArgumentError,
             "distributed.rank",
-            f"{name} with rank {peer!r}",
+            f"{name} with rank {shown(peer)}",
             [f"legal: 0 to {group.size - 1}{others}"],
         )
 

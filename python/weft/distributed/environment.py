@@ -9,6 +9,7 @@ import re
 
 import weft
 
+from .._core import shown
 from .._errors import error
 
 
@@ -49,7 +50,7 @@ def _number(variables, name, otherwise):
         raise error(
             weft.ArgumentError,
             "distributed.environment",
-            f"the launcher's variable {name} is {text!r}",
+            f"the launcher's variable {name} is {shown(text)}",
             ["legal: a whole number"],
             help="start the job with torchrun, mpirun or srun, or unset the variable",
         ) from None

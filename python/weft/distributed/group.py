@@ -13,6 +13,7 @@ from typing import Any
 
 import weft
 
+from .._core import shown
 from .._errors import error
 from .environment import read_launch
 from .failure import Failure
@@ -226,7 +227,7 @@ def _known(group):
         raise error(
             weft.ArgumentError,
             "distributed.group",
-            f"{group!r} is no group of the job that this process is in",
+            f"{shown(group)} is no group of the job that this process is in",
             ["legal: what new_group() gave since init(), or None for all ranks"],
         )
     return group

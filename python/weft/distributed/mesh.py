@@ -10,6 +10,7 @@ from typing import Any
 
 import weft
 
+from .._core import shown
 from .._errors import error
 from .collectives import all_gather, all_reduce, reduce_scatter
 from .group import job, new_group
@@ -79,7 +80,7 @@ class Mesh:
         raise error(
             weft.ArgumentError,
             "distributed.mesh",
-            f"the mesh has no axis {name!r}",
+            f"the mesh has no axis {shown(name)}",
             [f"there are: {', '.join(self.names)}"],
         )
 
@@ -96,7 +97,7 @@ def _part(extent, mesh, axis, what):
         raise error(
             weft.ShapeError,
             "distributed.extent",
-            f"{what} has extent {extent}, and {mesh.shape[axis]} ranks share it along {mesh.names[axis]!r}",
+            f"{what} has extent {extent}, and {mesh.shape[axis]} ranks share it along {shown(mesh.names[axis])}",
             [f"legal: an extent that {mesh.shape[axis]} divides"],
         )
     return extent // mesh.shape[axis]
@@ -112,7 +113,7 @@ def _checked(placements, mesh, ndim):
         raise error(
             weft.ArgumentError,
             "distributed.placement",
-            f"the placements {placements} of an array of {ndim} axes on {mesh!r}",
+            f"the placements {placements} of an array of {ndim} axes on {shown(mesh)}",
             [f"legal: one Shard(axis below {ndim}) or Replicate() for each of {mesh.names}"],
         )
     return placements

@@ -15,6 +15,7 @@ from typing import Any
 
 import weft
 
+from .._core import shown
 from .._errors import error
 from .mesh import Partial, Replicate, Shard, ShardedArray, shard
 
@@ -134,7 +135,7 @@ def _parsed(spec, arrays):
     simple = all(c.isalpha() for c in left.replace(",", "") + right)
     once = all(len(set(t)) == len(t) for t in (*terms, right))
     if not (arrow and simple and once and set(right) <= set(left) and len(terms) == len(arrays)):
-        raise _refuse(f"einsum({spec!r})", arrays, '"ij,jk->ik": one term for each array, each letter once in it, and "->"')  # fmt: skip
+        raise _refuse(f"einsum({shown(spec)})", arrays, '"ij,jk->ik": one term for each array, each letter once in it, and "->"')  # fmt: skip
     return terms, right
 
 
@@ -165,7 +166,7 @@ def matmul(a: Any, b: Any) -> Any:
         raise error(
             weft.ShapeError,
             "distributed.matmul",
-            f"a product of {a!r} and {b!r}",
+            f"a product of {shown(a)} and {shown(b)}",
             ["legal: two matrices on one mesh, with equal inner extents"],
         )
     return run("matmul", Labels(("ij", "jk"), "ik", linear=(0, 1)), [a, b], lambda x, y: x @ y)
@@ -205,7 +206,7 @@ def elementwise(f: Callable[..., Any], *arrays: Any, linear: str = "none") -> An
         raise error(
             weft.ArgumentError,
             "distributed.linear",
-            f"an element-wise operation that is linear {linear!r}",
+            f"an element-wise operation that is linear {shown(linear)}",
             [f"legal: {', '.join(_LINEAR)}"],
         )
     if not arrays or not all(isinstance(a, ShardedArray) for a in arrays):
@@ -303,7 +304,7 @@ class MeshProgram:
         left, arrow, right = spec.replace(" ", "").partition("->")
         terms = tuple(left.split(","))
         if not arrow or not set(right) <= set(left) or not set(whole) <= set(left):
-            raise _refuse(f"a program of {spec!r} with whole={whole!r}", (), '"ik,kj->ij", with letters of the operands')  # fmt: skip
+            raise _refuse(f"a program of {shown(spec)} with whole={shown(whole)}", (), '"ik,kj->ij", with letters of the operands')  # fmt: skip
         each = tuple(range(len(terms))) if linear else ()
         self._labels = Labels(terms, right, whole, linear, each)
         self._make, self._target, self._dtype, self._built = make, target, dtype, {}

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import weft
 from weft import nn
 
+from .._core import shown
 from .. import _traced
 from .._errors import error
 from ..autograd import Function
@@ -207,7 +208,7 @@ class ShardedParallel(nn.Module):
             raise error(
                 weft.ArgumentError,
                 "distributed.stage",
-                f"stage {stage!r}",
+                f"stage {shown(stage)}",
                 ["legal: 1 (optimizer states), 2 (and gradients), 3 (and parameters)"],
             )
         self._group, self.stage = resolve(group), stage

@@ -7,6 +7,7 @@ import math
 
 import weft
 
+from .._core import shown as _shown
 from .. import init
 from .._errors import error as _error
 from . import functional as F
@@ -74,7 +75,7 @@ class _Forward(_Conv):
             raise _error(
                 weft.ArgumentError,
                 "nn.conv.padding_mode",
-                f"no padding_mode is called {padding_mode!r}",
+                f"no padding_mode is called {_shown(padding_mode)}",
                 ['legal: "zeros", "reflect", "replicate", "circular"'],
             )
         self.padding_mode = padding_mode
@@ -135,7 +136,7 @@ class _Backward(_Conv):
             raise _error(
                 weft.ArgumentError,
                 "nn.conv.padding_mode",
-                f"a transposed convolution with padding_mode {padding_mode!r}",
+                f"a transposed convolution with padding_mode {_shown(padding_mode)}",
                 ['legal: "zeros"'],
             )
         self.stride, self.padding, self.output_padding = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import weft
 
+from .._core import shown as _shown
 from .._core import conv2d as _conv2d, conv_transpose2d as _conv_transpose2d
 from .._errors import error as _error
 from .pooling import _each
@@ -38,7 +39,7 @@ def _add_bias(name, y, bias):
         raise _error(
             weft.DTypeError,
             f"nn.{name}.bias",
-            f"{name} takes a bias of one number for each channel, or None, and got {bias!r}",
+            f"{name} takes a bias of one number for each channel, or None, and got {_shown(bias)}",
             help=f"{name}(x, weight, stride=...): the third argument is the bias",
         )
     if tuple(bias.shape) != (y.shape[1],):
@@ -60,7 +61,7 @@ def borders(padding, kernel, dilation):
         raise _error(
             weft.ArgumentError,
             "nn.conv.padding",
-            f"padding is {padding!r}",
+            f"padding is {_shown(padding)}",
             ['legal: numbers, "same", "valid"'],
         )
     if padding == "same":

@@ -7,6 +7,7 @@ import math
 
 import weft
 
+from .._core import shown as _shown
 from .. import _core, init
 from .._errors import error as _error
 from ..autograd import Function as _Function
@@ -74,7 +75,7 @@ def _checked_bags(index, offsets, mode, per_sample_weights):
         raise _error(
             weft.ArgumentError,
             "nn.embedding_bag.mode",
-            f"no mode is called {mode!r}",
+            f"no mode is called {_shown(mode)}",
             ['legal: "sum", "mean", "max"'],
         )
     if (index.ndim, offsets is None) not in ((2, True), (1, False)):
@@ -90,7 +91,7 @@ def _checked_bags(index, offsets, mode, per_sample_weights):
         raise _error(
             weft.ArgumentError,
             "nn.embedding_bag.weights",
-            f"weights of shape {tuple(per_sample_weights.shape)} for entries of shape {index.shape}, mode {mode!r}",
+            f"weights of shape {tuple(per_sample_weights.shape)} for entries of shape {index.shape}, mode {_shown(mode)}",
             ['legal: one for each entry, with mode "sum"'],
         )
 

@@ -7,6 +7,7 @@ import math
 
 import weft
 
+from .._core import shown as _shown
 from .. import _core
 from .._core import Tensor
 from .._errors import error as _error
@@ -32,7 +33,7 @@ def _reduced(x, reduction):
         raise _error(
             weft.ArgumentError,
             "nn.loss.reduction",
-            f"no reduction is called {reduction!r}",
+            f"no reduction is called {_shown(reduction)}",
             ['legal: "mean", "sum", "none"'],
         )
     return x if reduction == "none" else getattr(x, reduction)()

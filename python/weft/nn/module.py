@@ -7,6 +7,7 @@ from collections import namedtuple
 
 import weft
 
+from .._core import shown as _shown
 from .._core import NDArray, Tensor
 from .._errors import error as _error
 from .._errors import unwritten as _unwritten
@@ -335,7 +336,7 @@ class Module(ParameterHolder):
             raise _error(
                 weft.ArgumentError,
                 "nn.module.name",
-                f"{type(self).__name__} has no {what} {target!r}",
+                f"{type(self).__name__} has no {what} {_shown(target)}",
                 [f"there are: {', '.join(sorted(filter(None, known.keys())))}"],
             )
         return known[target]

@@ -12,6 +12,7 @@ import math
 
 import weft
 
+from .._core import shown as _shown
 from .. import _core
 from .._errors import error as _error
 from .module import Module
@@ -178,7 +179,7 @@ def _avg_pool(n, name, x, kernel, stride, padding, ceil_mode, count_include_pad,
         raise _error(
             weft.ArgumentError,
             "nn.pool.divisor",
-            f"{name} got divisor_override = {divisor_override!r}",
+            f"{name} got divisor_override = {_shown(divisor_override)}",
             ["legal: a whole number that is not 0, or None"],
         )
     if divisor_override is None and all(

@@ -12,6 +12,7 @@ import functools
 
 import weft
 
+from .._core import shown as _shown
 from .. import te
 from . import _quantized_card
 from .. import _core
@@ -44,7 +45,7 @@ def _check_bits(name, bits):
         raise _error(
             weft.ArgumentError,
             "nn.quantized.bits",
-            f"{name} got bits = {bits!r}",
+            f"{name} got bits = {_shown(bits)}",
             ["legal: 4 or 8"],
         )
 
@@ -106,7 +107,7 @@ def quantize_weight(weight, bits=8, group_size=32):
         raise _error(
             weft.ShapeError,
             "nn.quantized.group",
-            f"quantize_weight of {inputs} inputs by groups of {group_size!r}",
+            f"quantize_weight of {inputs} inputs by groups of {_shown(group_size)}",
             ["rule: a whole number that divides the inputs; even for 4 bits"],
         )
     most = 127.0 if bits == 8 else 7.0

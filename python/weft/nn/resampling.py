@@ -9,6 +9,7 @@ import math
 
 import weft
 
+from .._core import shown as _shown
 from .. import _core
 from .._errors import error as _error
 from .._pointwise import pointwise
@@ -27,7 +28,7 @@ def pad(x, widths, mode="constant", value=0.0):
         raise _error(
             weft.ArgumentError,
             "nn.pad.widths",
-            f"pad of shape {x.shape} by {widths!r}, mode {mode!r}",
+            f"pad of shape {x.shape} by {_shown(widths)}, mode {_shown(mode)}",
             [
                 "legal: integers (left, right, top, bottom, ...), two for each axis from the last backwards; "
                 f"modes {', '.join(map(repr, _MODES))}"
@@ -111,7 +112,7 @@ def interpolate(
             raise _error(
                 weft.ArgumentError,
                 "nn.interpolate.antialias",
-                f"antialias=True with mode {mode!r} of shape {tuple(x.shape)}",
+                f"antialias=True with mode {_shown(mode)} of shape {tuple(x.shape)}",
                 ['legal: "bilinear" and "bicubic" of (n, c, h, w)'],
             )
         for axis, (m, step) in enumerate(zip(sizes, steps), start=2):
@@ -125,7 +126,7 @@ def interpolate(
         raise _error(
             weft.ArgumentError,
             "nn.interpolate.mode",
-            f"no interpolation is called {mode!r}",
+            f"no interpolation is called {_shown(mode)}",
             ['legal: "nearest", "linear", "bilinear", "trilinear"; "bicubic" of images'],
         )
     if mode == "nearest" and all(

@@ -7,6 +7,7 @@ import itertools
 
 import weft
 
+from .._core import shown as _shown
 from .._errors import error as _error
 
 __all__ = ["affine_grid", "grid_sample"]
@@ -105,7 +106,7 @@ def grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=Fa
         raise _error(
             weft.ArgumentError,
             "nn.grid_sample.mode",
-            f"mode {mode!r} with padding_mode {padding_mode!r}",
+            f"mode {_shown(mode)} with padding_mode {_shown(padding_mode)}",
             [f"legal: {', '.join(modes)}; zeros, border, reflection"],
         )
     align_corners = bool(align_corners)

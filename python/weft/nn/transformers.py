@@ -12,6 +12,7 @@ import math
 
 import weft
 
+from .._core import shown as _shown
 from .. import init
 from .._core import Tensor
 from .._errors import error as _error
@@ -219,7 +220,7 @@ def _activation(given):
         raise _error(
             weft.ArgumentError,
             "nn.transformer.activation",
-            f"no activation is called {given!r}",
+            f"no activation is called {_shown(given)}",
             ['legal: "relu", "gelu", a function'],
         )
     return given

@@ -15,6 +15,7 @@ from typing import Any as _Any
 import weft
 
 from .._boundary import publish_classes as _publish_classes
+from .._core import shown as _shown
 from .._errors import error as _error
 from .._errors import unwritten as _unwritten
 
@@ -322,13 +323,13 @@ class CyclicLR(_Cycle):
         if mode not in ("triangular", "triangular2", "exp_range"):
             raise _refused(
                 "optim.scheduler.mode",
-                f"no mode is called {mode!r}",
+                f"no mode is called {_shown(mode)}",
                 '"triangular", "triangular2", "exp_range"',
             )
         if scale_mode not in ("cycle", "iterations"):
             raise _refused(
                 "optim.scheduler.mode",
-                f"no scale_mode is called {scale_mode!r}",
+                f"no scale_mode is called {_shown(scale_mode)}",
                 '"cycle", "iterations"',
             )
         self.scale, self.by_cycle = scale_fn, scale_mode == "cycle"
@@ -388,7 +389,7 @@ class OneCycleLR(_Cycle):
         if anneal_strategy not in ("cos", "linear"):
             raise _refused(
                 "optim.scheduler.mode",
-                f"no strategy is called {anneal_strategy!r}",
+                f"no strategy is called {_shown(anneal_strategy)}",
                 '"cos", "linear"',
             )
         self.total = epochs * steps_per_epoch if total_steps is None else total_steps
@@ -502,7 +503,7 @@ class ReduceLROnPlateau:
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs") or not factor < 1:
             raise _refused(
                 "optim.scheduler.plateau",
-                f"mode {mode!r}, factor {factor}, threshold_mode {threshold_mode!r}",
+                f"mode {_shown(mode)}, factor {factor}, threshold_mode {_shown(threshold_mode)}",
                 'mode "min" or "max", factor below 1, threshold_mode "rel" or "abs"',
             )
         self.optimizer, self.factor, self.patience, self.eps = optimizer, factor, patience, eps

@@ -15,6 +15,7 @@ from typing import Any as _Any
 
 import weft
 
+from .._core import shown as _shown
 from . import lr_scheduler
 from .._boundary import publish as _publish
 from .._boundary import publish_classes as _publish_classes
@@ -181,11 +182,11 @@ class SWALR(lr_scheduler.LRScheduler):
     ) -> None:
         if anneal_strategy not in ("cos", "linear"):
             raise _error(
-                weft.ArgumentError, "optim.swa.strategy", f"anneal_strategy {anneal_strategy!r}", ['legal: "cos", "linear"']
+                weft.ArgumentError, "optim.swa.strategy", f"anneal_strategy {_shown(anneal_strategy)}", ['legal: "cos", "linear"']
             )  # fmt: skip
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise _error(
-                weft.ArgumentError, "optim.swa.epochs", f"anneal_epochs {anneal_epochs!r}", ["legal: 0 and more"]
+                weft.ArgumentError, "optim.swa.epochs", f"anneal_epochs {_shown(anneal_epochs)}", ["legal: 0 and more"]
             )  # fmt: skip
         count = len(optimizer.param_groups)
         rates = list(swa_lr) if isinstance(swa_lr, (list, tuple)) else [swa_lr] * count

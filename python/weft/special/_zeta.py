@@ -7,6 +7,7 @@ import math
 
 import weft
 
+from .._core import shown as _shown
 from .. import _core
 from .._errors import error as _error
 
@@ -83,7 +84,7 @@ def polygamma(n, x):
         raise _error(
             _core.ArgumentError,
             "special.order",
-            f"polygamma of order {n!r}",
+            f"polygamma of order {_shown(n)}",
             ["rule: a whole number from 0"],
         )
     if n == 0:

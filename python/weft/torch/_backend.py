@@ -9,6 +9,7 @@ import torch
 
 import weft
 
+from .._core import shown as _shown
 from .._errors import error as _error
 from . import _graphs, rules
 from .added_rows import join_added_rows
@@ -48,7 +49,7 @@ class Options:
             raise _error(
                 "value",
                 "torch.compile.mode",
-                f"mode {mode!r} of torch.compile",
+                f"mode {_shown(mode)} of torch.compile",
                 [f"legal: {', '.join(map(repr, MODES))}"],
                 help="leave mode out",
             )
@@ -56,7 +57,7 @@ class Options:
             raise _error(
                 "value",
                 "torch.compile.prefer",
-                f"prefer is {prefer!r}",
+                f"prefer is {_shown(prefer)}",
                 ['legal: "fastest" (each part is timed on weft and on torch) or "weft"'],
                 help="leave prefer out",
             )
@@ -64,7 +65,7 @@ class Options:
             raise _error(
                 "value",
                 "torch.compile.graphs",
-                f"graphs is {graphs!r}",
+                f"graphs is {_shown(graphs)}",
                 ["legal: True (calls are replays of CUDA graphs), False (they never are)"],
                 help="leave graphs out: programs whose calls the host bounds are replayed",
             )

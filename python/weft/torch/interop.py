@@ -52,6 +52,13 @@ def from_torch(t: _torch.Tensor) -> weft.NDArray:
 
 def to_torch(x: Any, like: _torch.Tensor | None = None) -> _torch.Tensor:
     """A torch tensor over an array's memory."""
+    if not isinstance(x, (weft.NDArray, weft.Tensor)):
+        raise _error(
+            weft.DTypeError,
+            "torch.array.type",
+            f"to_torch takes a weft array, not a {type(x).__name__}",
+            help="weft.asarray(x) makes one",
+        )
     if x.dtype == "bool":
         out = _torch.from_dlpack(x.astype("uint8")).to(_torch.bool)
     else:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import functools
 
+from .._core import shown as _shown
 from .. import _core, random
 from .._autocast import alone
 from .._core import NDArray, Tensor, gradients
@@ -229,7 +230,7 @@ def _places(argnums, count, name):
         raise _error(
             _core.ArgumentError,
             "transform.argnums",
-            f"{name} with argnums={argnums!r} of a call with {count} positional arguments",
+            f"{name} with argnums={_shown(argnums)} of a call with {count} positional arguments",
             [f"legal: numbers from {-count} to {count - 1}" if count else "the call has none"],
             help="pass the differentiated arguments by position",
         )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from .._core import shown as _shown
 from .. import _core
 from .._core import NDArray, Tensor
 from .._dispatch import Recorder
@@ -11,6 +12,7 @@ from .._held_state import ParameterHolder
 
 ARRAYS = (NDArray, Tensor, Recorder)
 _DEPTH = 200
+_LEAVES = 1 << 20
 
 
 class Structure:
@@ -85,6 +87,13 @@ def flatten(tree):
             )
         parts = _parts(node)
         if parts is None:
+            if len(leaves) == _LEAVES:
+                raise _error(
+                    _core.ArgumentError,
+                    "transform.tree.leaves",
+                    f"a tree of arguments has more than {_LEAVES} leaves",
+                    help="stack what belongs together into arrays; a list that stands in many places counts in each",
+                )
             leaves.append(node)
             return _LEAF
         kind, keys, values, module = parts
@@ -129,7 +138,7 @@ def mismatch(name, wanted, found):
     return _error(
         _core.ArgumentError,
         "transform.tree.structure",
-        f"{name} got a tree of the structure {found!r}, where {wanted!r} is needed",
+        f"{name} got a tree of the structure {_shown(found)}, where {_shown(wanted)} is needed",
         help="use the same nesting of tuples, lists and dicts for both",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 
+from .._core import shown as _shown
 from .. import _core
 from .._core import NDArray
 from .._dispatch import Recorder, dispatching, public_functions_dispatch
@@ -17,7 +18,7 @@ def _axes_error(what, found):
     return _error(
         _core.ArgumentError,
         "vmap.axes",
-        f"vmap got {what} {found!r}",
+        f"vmap got {what} {_shown(found)}",
         ["legal: a number, None (the same for all examples), or a tree of these that begins like the arguments' tree"],
         help="vmap(f, in_axes=(0, None)) maps the first of two arguments",
     )  # fmt: skip
@@ -118,7 +119,7 @@ def vmap(f, in_axes=0, out_axes=0, *, axis_size=None, randomness="error", strict
         raise _error(
             _core.ArgumentError,
             "vmap.randomness",
-            f"vmap got randomness={randomness!r}",
+            f"vmap got randomness={_shown(randomness)}",
             ["legal: 'error', 'same', 'different'"],
         )
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/base/error.h"
 
+#include "weft/base/bounded.h"
 #include "weft/base/repairs.h"
 
 namespace weft {
@@ -39,18 +40,30 @@ Refusal& Refusal::repair(std::string text) {
   return *this;
 }
 
+std::string bounded(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  const auto inside = [&](std::size_t at) {  // of a character
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
+  };
+  std::size_t end = most - most / 4, begin = text.size() - most / 4;
+  for (int i = 0; i < 3 && inside(end); ++i) --end;
+  for (int i = 0; i < 3 && inside(begin); ++i) ++begin;
+  return cat(text.substr(0, end), " ... (", begin - end, " bytes more) ... ", text.substr(begin));
+}
+
 std::string render(const Refusal& refusal) {
-  std::string out = cat("error[", refusal.code, "]: ", refusal.message, "\n");
+  std::string out = cat("error[", refusal.code, "]: ", bounded(refusal.message), "\n");
   for (const Place& place : refusal.places) {
-    if (place.text.find('\n') == std::string::npos) {
-      out += cat("   ", place.label, place.label.empty() ? "" : "   ", place.text, "\n");
+    const std::string label = bounded(place.label), text = bounded(place.text, 4 * kLongestPart);
+    if (text.find('\n') == std::string::npos) {
+      out += cat("   ", label, label.empty() ? "" : "   ", text, "\n");
     } else {
-      out += cat("   ", place.label, "\n");
-      indent_into(out, place.text, "      ");
+      out += cat("   ", label, "\n");
+      indent_into(out, text, "      ");
     }
   }
-  for (const std::string& note : refusal.notes) out += cat(" = ", note, "\n");
-  if (!refusal.help.empty()) out += cat(" = help: ", refusal.help, "\n");
+  for (const std::string& note : refusal.notes) out += cat(" = ", bounded(note), "\n");
+  if (!refusal.help.empty()) out += cat(" = help: ", bounded(refusal.help), "\n");
   out.pop_back();
   return out;
 }
@@ -91,7 +104,7 @@ Error& Error::context(std::string text) {
 const char* Error::what() const noexcept {
   if (state_->rendered.empty()) {
     state_->rendered = render(state_->refusal);
-    for (const std::string& text : state_->context) state_->rendered += cat("\n   ", text);
+    for (const std::string& text : state_->context) state_->rendered += cat("\n   ", bounded(text));
   }
   return state_->rendered.c_str();
 }

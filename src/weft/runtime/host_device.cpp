@@ -140,9 +140,12 @@ void HostDevice::free_storage(std::uint64_t address, Bytes bytes, std::string_vi
     std::lock_guard lock(mutex_);
     live_ -= size;
     if (c < kClasses && cached_ + size <= kKeep) {
-      free_[c].push_back(block);
-      cached_ += size;
-      return;
+      try {
+        free_[c].push_back(block);
+        cached_ += size;
+        return;
+      } catch (const std::bad_alloc&) {  // the list cannot grow: the host needs the block
+      }
     }
   }
   std::free(block);

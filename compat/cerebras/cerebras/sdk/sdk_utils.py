@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import numpy as np
+from weft._boundary import publish as _publish
+from weft._wse_library import value_error as _value_error
 
 
 def memcpy_view(arr: np.ndarray, datatype=None, *, dtype=None) -> np.ndarray:
@@ -53,6 +55,12 @@ def calculate_cycles(timestamp_buf) -> int:
     """Cycles between two 48-bit time stamps: six 16-bit words (alone, or in the low halves of 32-bit words, or
     packed by two into three words), start low to high, then end."""
     timestamps = np.asarray(timestamp_buf)
+    if timestamps.size < 6 and not (timestamps.dtype.itemsize == 4 and timestamps.size == 3):
+        raise _value_error(
+            "wse.timestamps",
+            f"calculate_cycles of {timestamps.size} words of {timestamps.dtype}",
+            help="six 16-bit words, or three of 32 bits that hold two each",
+        )
     if timestamps.dtype.itemsize == 4 and timestamps.size == 3:
         timestamps = np.ascontiguousarray(timestamps).view(np.uint16)  # two 16-bit words in each
     t = (
@@ -64,3 +72,6 @@ def calculate_cycles(timestamp_buf) -> int:
     start = t[0] | t[1] << 16 | t[2] << 32
     end = t[3] | t[4] << 16 | t[5] << 32
     return end - start
+
+
+_publish(__name__)

@@ -8,6 +8,7 @@ import math
 
 import weft
 
+from ..._core import shown as _shown
 from ..._boundary import publish as _publish
 from ..._errors import error as _error
 from . import _singular, rnn
@@ -171,7 +172,7 @@ def _weight(module, name):
         raise _error(
             weft.ArgumentError,
             "nn.utils.parameter",
-            f"{type(module).__name__} has no parameter {name!r} to reparametrize",
+            f"{type(module).__name__} has no parameter {_shown(name)} to reparametrize",
             help="name a parameter that is not reparametrized yet",
         )
     return weight

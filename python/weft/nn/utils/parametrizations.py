@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import weft
 
+from ..._core import shown as _shown
 from ..._boundary import publish as _publish
 from ..._errors import error as _error
 from ..module import Module
@@ -138,7 +139,7 @@ def orthogonal(
         raise _error(
             weft.ArgumentError,
             "nn.parametrize.orthogonal",
-            f"orthogonal with orthogonal_map={orthogonal_map!r}, use_trivialization={use_trivialization}",
+            f"orthogonal with orthogonal_map={_shown(orthogonal_map)}, use_trivialization={use_trivialization}",
             ['legal: None, "matrix_exp", "cayley", with use_trivialization=True'],
         )
     if weight.ndim < 2:

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import weft
 
+from ..._core import shown as _shown
 from ..._boundary import publish as _publish
 from ..._boundary import publish_class as _publish_class
 from ..._errors import error as _error
@@ -160,7 +161,7 @@ def _no_parameter(module, name):
     return _error(
         weft.ArgumentError,
         "nn.parametrize.name",
-        f"{type(module).__name__} has no parameter {name!r} to parametrize",
+        f"{type(module).__name__} has no parameter {_shown(name)} to parametrize",
         [f"there are: {', '.join(module.named_parameters(recurse=False).keys())}"],
     )
 

@@ -7,6 +7,7 @@ import torch
 
 import weft
 
+from ..._core import shown as _shown
 from ..._errors import error as _error
 from ..rules.common import DTYPES
 from . import _memory, _names
@@ -26,7 +27,7 @@ def lstsq(a, b, rcond=None, *, driver=None):
         raise _error(
             "value",
             "torch.device.lstsq",
-            f"lstsq with driver {driver!r}",
+            f"lstsq with driver {_shown(driver)}",
             [f"legal: {', '.join(map(repr, _DRIVERS))}"],
             help="leave driver out",
         )

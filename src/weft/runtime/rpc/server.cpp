@@ -9,10 +9,24 @@
 
 #include <unistd.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "weft/base/wait.h"
 #include "weft/runtime/rpc/connection.h"
 
 namespace weft::rpc {
+
+namespace {
+/// Gives what the connections of many threads have freed back to the host: glibc keeps it for each.
+void give_memory_back() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+constexpr std::chrono::seconds kBetweenReturns{1};
+}  // namespace
 
 struct Server::Impl final : Weft::Service {
   Impl(ServerOptions o, OpenDevice d) : options(std::move(o)), open(std::move(d)) {}
@@ -59,6 +73,11 @@ struct Server::Impl final : Weft::Service {
             .serve();
     heard();
     if (counted) --alive;
+    {
+      std::lock_guard lock(mutex);
+      idle = alive == 0;
+    }
+    changed.notify_all();
     if (room) return grpc::Status::OK;
     if (options.log)
       options.log(
@@ -67,18 +86,28 @@ struct Server::Impl final : Weft::Service {
             cat("rpc.busy: ", options.sessions, " connections are open")};
   }
 
-  /// Ends streams that stay silent.
+  /// Ends streams that stay silent; gives memory back when no connection is left.
   void watch() {
     std::unique_lock lock(mutex);
+    std::chrono::steady_clock::time_point returns{};
     while (!stopped) {
+      const auto now = std::chrono::steady_clock::now();
       const auto next =
           std::find_if(silent.begin(), silent.end(), [](const Silent& s) { return !s.gone; });
-      if (next == silent.end()) {
-        weft::wait(changed, lock);
-      } else if (std::chrono::steady_clock::now() < next->until) {
-        changed.wait_until(lock, next->until);
-      } else {
+      if (next != silent.end() && next->until <= now) {
         next->end();
+      } else if (idle && returns <= now) {
+        idle = false;
+        returns = now + kBetweenReturns;
+        lock.unlock();
+        give_memory_back();
+        lock.lock();
+      } else if (idle || next != silent.end()) {
+        changed.wait_until(lock, !idle                   ? next->until
+                                 : next == silent.end() ? returns
+                                                         : std::min(returns, next->until));
+      } else {
+        weft::wait(changed, lock);
       }
     }
   }
@@ -93,6 +122,7 @@ struct Server::Impl final : Weft::Service {
   std::mutex mutex;
   std::condition_variable changed;
   bool stopped = false;
+  bool idle = false;  // the last connection has ended, and its memory was not given back
   std::atomic<bool> stopping{false};
   std::list<Silent> silent;  // the oldest first
   std::thread watcher;

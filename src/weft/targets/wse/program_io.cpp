@@ -322,8 +322,18 @@ void write_artifact(const Layout& layout, const std::string& directory) {
     old += cat(".old", static_cast<std::int64_t>(::getpid()));
     bool had = fs::exists(target);
     if (had) fs::rename(target, old);
-    fs::rename(temp, target);
-    if (had) fs::remove_all(old);
+    fs::rename(temp, target, ec);
+    if (ec) {
+      if (had) fs::rename(old, target);
+      throw fs::filesystem_error("rename", temp, target, ec);
+    }
+    if (had) {  // what others put beside the program stays
+      for (const fs::directory_entry& entry : fs::directory_iterator(old)) {
+        const fs::path kept = target / entry.path().filename();
+        if (!fs::exists(fs::symlink_status(kept))) fs::rename(entry.path(), kept);
+      }
+      fs::remove_all(old);
+    }
   } catch (const fs::filesystem_error& e) {
     fs::remove_all(temp, ec);
     refuse_write(directory, e.what());

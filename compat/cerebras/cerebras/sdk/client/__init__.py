@@ -13,6 +13,7 @@ import sys
 import tempfile
 
 from weft import wse as _wse
+from weft._boundary import publish_own_classes as _publish_own_classes
 from weft._wse_library import value_error as _value_error
 from weft.wse import Task
 
@@ -208,3 +209,6 @@ class SdkLauncher:
         if source.is_dir():
             return shutil.make_archive(str(target), "gztar", source.parent, source.name)
         return str(shutil.copy2(source, target))
+
+
+_publish_own_classes(__name__)

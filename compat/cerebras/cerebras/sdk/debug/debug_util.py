@@ -8,6 +8,8 @@ import os
 import numpy as np
 
 from weft import wse
+from weft._core import shown as _shown
+from weft._boundary import publish_own_classes as _publish_own_classes
 
 
 class debug_util:  # the SDK's spelling
@@ -17,13 +19,13 @@ class debug_util:  # the SDK's spelling
         if cmaddr:
             raise wse.WseDeviceError(
                 "wse.runtime.hardware",
-                f"there is no hardware behind cmaddr {cmaddr!r}",
-                f"error[wse.runtime.hardware]: there is no hardware behind cmaddr {cmaddr!r}",
+                f"there is no hardware behind cmaddr {_shown(cmaddr)}",
+                f"error[wse.runtime.hardware]: there is no hardware behind cmaddr {_shown(cmaddr)}",
                 "device",
             )
         found = wse._finished.get(os.path.realpath(os.fspath(getattr(bindir, "directory", bindir))))
         if found is None:
-            text = f"no program from {os.fspath(bindir)!r} has run and stopped in this process"
+            text = f"no program from {_shown(os.fspath(bindir))} has run and stopped in this process"
             raise wse.WseValueError(
                 "wse.debug.core", text, f"error[wse.debug.core]: {text}", "value"
             )
@@ -44,3 +46,6 @@ class debug_util:  # the SDK's spelling
         from weft.wse_trace import decode
 
         return decode(self._runtime, px, py, name)
+
+
+_publish_own_classes(__name__)
