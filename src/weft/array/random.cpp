@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <numeric>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
 #include "weft/base/error.h"
@@ -132,13 +135,53 @@ NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64
                       as_they_are);
 }
 
+namespace {
+
+/// Positions in the order of numbers that are equally likely everywhere: their first bits say where
+/// each belongs but for a few places, so one pass brings all of them near.
+void order_of_random(const std::uint64_t* keys, std::int64_t count, std::int64_t* out) {
+  struct Item {
+    std::uint64_t key;
+    std::int64_t place;
+    bool operator<(const Item& other) const {
+      return key != other.key ? key < other.key : place < other.place;
+    }
+  };
+  constexpr int kMostBits = 16;
+  const int bits = std::clamp(std::bit_width(static_cast<std::uint64_t>(count)) - 1, 1, kMostBits),
+            shift = 64 - bits;
+  const auto held = std::make_unique_for_overwrite<Item[]>(static_cast<std::size_t>(count));
+  std::vector<std::int64_t> kept(std::size_t{1} << bits);  // ends of numbers with equal first bits
+  Item* const items = held.get();
+  std::int64_t* const ends = kept.data();
+  const std::int64_t groups = std::int64_t{1} << bits;
+  for (std::int64_t i = 0; i < count; ++i) ++ends[keys[i] >> shift];
+  std::int64_t begin = 0;
+  for (std::int64_t& end : kept) begin += std::exchange(end, begin);
+  for (std::int64_t i = 0; i < count; ++i) items[ends[keys[i] >> shift]++] = {keys[i], i};
+  runtime::Pool::shared().parallel_for(
+      groups, std::max<std::int64_t>(1, kParallelGrain * groups / std::max<std::int64_t>(count, 1)),
+      [&](std::int64_t b, std::int64_t last) {
+        std::int64_t at = b == 0 ? 0 : ends[b - 1];
+        for (; b < last; ++b) {
+          const std::int64_t end = ends[b];
+          if (end - at > 1) std::sort(items + at, items + end);
+          for (; at < end; ++at) out[at] = items[at].place;
+        }
+      });
+}
+
+}  // namespace
+
 NDArray random_permutation(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                            std::int64_t count) {
   WEFT_CHECK(device->info().host_accessible, "permutations of hosts only");
   const NDArray words = random_bits(device, seed, first, 2 * count);
   static_assert(std::endian::native == std::endian::little, "two words are one of 64 bits");
-  const Dims step{1};
-  return argsort(NDArray::make(words.handle(), Elem::uint64, Dims{count}, &step, 0), 0, false);
+  const NDArray out = NDArray::empty(device, Elem::int64, Dims{count});
+  order_of_random(reinterpret_cast<const std::uint64_t*>(words.host()), count,
+                  reinterpret_cast<std::int64_t*>(out.host()));
+  return out;
 }
 
 NDArray random_choice(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,

@@ -116,7 +116,7 @@ struct ChunkedMap::Impl {
     return {Value::Kind::constant, static_cast<int>(constants.size()) - 1, elem};
   }
 
-  /// A polynomial, eight of its numbers a step.
+  /// A polynomial, up to 32 of its numbers a step.
   Value polynomial(const LazyPolynomial& p, Elem elem) {
     const Value t = operand(p.t, elem);
     Value total = operand(p.start, elem);
