@@ -71,6 +71,7 @@ PyObject* inplace(PyObject* a, PyObject* b) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     NDArray holder;
     Arg other{Scalar(0)};
+    if (scalar_into(kOp, a, b)) return Py_INCREF(a), a;
     if (!to_operand(b, &unwrap(a), holder, other)) Py_RETURN_NOTIMPLEMENTED;
     apply_into(kOp, unwrap(a), unwrap(a), other);
     Py_INCREF(a);

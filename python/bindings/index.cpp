@@ -270,7 +270,27 @@ PyObject* get_item(const NDArray& array, PyObject* key) {
   return wrap(move_front(out, index_ndim(p.arrays), p.position).contiguous());
 }
 
+namespace {
+
+/// One element of a vector of the host becomes a number of its type, or Python's own. False where
+/// it is something else.
+bool set_element(const NDArray& array, PyObject* key, PyObject* value) {
+  if (array.ndim() != 1 || !array.on_host() || !is_position(key)) return false;
+  const bool own = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
+  const bool same = !own && Py_TYPE(value) == ndarray_type() && unwrap(value).ndim() == 0 &&
+                    unwrap(value).on_host() && unwrap(value).elem() == array.elem();
+  if (!own && !same) return false;
+  const auto bytes = elem_bytes(array.elem());
+  char* const to = array.host() + to_position(key, array, 0) * array.strides()[0] * bytes;
+  if (own) write_scalar(scalar_of(value), array.elem(), to);
+  else std::memmove(to, unwrap(value).host(), static_cast<std::size_t>(bytes));
+  return true;
+}
+
+}  // namespace
+
 void set_item(const NDArray& array, PyObject* key, PyObject* value) {
+  if (set_element(array, key, value)) return;
   const NDArray* mask = mask_of(key, array);
   NDArray source, view;
   const bool plain = plain_view(array, key, view);

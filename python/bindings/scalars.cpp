@@ -70,22 +70,38 @@ PyObject* run(Op op, const NDArray& like, const void* const* in) {
   return out;
 }
 
+/// Two numbers of one type, at least one of them an array's.
+struct Operands {
+  alignas(16) char number[8];
+  const void* in[2] = {number, number};
+  const NDArray* like = nullptr;
+
+  bool read(PyObject* a, PyObject* b) {
+    const bool left = is_number_of_host(a), right = is_number_of_host(b);
+    if (!left && !right) return false;
+    like = &unwrap(left ? a : b);
+    if (left) in[0] = like->host();
+    if (right) in[1] = unwrap(b).host();
+    if (left && right)
+      return unwrap(b).elem() == like->elem() && unwrap(b).device() == like->device();
+    return write_number(left ? b : a, like->elem(), number);
+  }
+};
+
 }  // namespace
 
 PyObject* scalar_binary(Op op, PyObject* a, PyObject* b) {
-  const bool left = is_number_of_host(a), right = is_number_of_host(b);
-  if (!left && !right) return nullptr;
-  const NDArray& like = unwrap(left ? a : b);
-  alignas(16) char number[8];
-  const void* in[2] = {number, number};
-  if (left) in[0] = like.host();
-  if (right) in[1] = unwrap(b).host();
-  if (left && right) {
-    if (unwrap(b).elem() != like.elem() || unwrap(b).device() != like.device()) return nullptr;
-  } else if (!write_number(left ? b : a, like.elem(), number)) {
-    return nullptr;
-  }
-  return run(op, like, in);
+  Operands of;
+  return of.read(a, b) ? run(op, *of.like, of.in) : nullptr;
+}
+
+bool scalar_into(Op op, PyObject* a, PyObject* b) {
+  Operands of;
+  if (!is_number_of_host(a) || !of.read(a, b)) return false;
+  const Elem e = unwrap(a).elem();
+  if (result_of_kernel(op, e) != e) return false;
+  kernels().elementwise[static_cast<int>(op)][static_cast<int>(e)](1, of.in, unwrap(a).host());
+  return true;
 }
 
 PyObject* scalar_unary(Op op, PyObject* a) {

@@ -11,6 +11,8 @@ namespace weft::py {
 /// these are anything else and the general way has to see to them.
 PyObject* scalar_binary(Op op, PyObject* a, PyObject* b);
 PyObject* scalar_unary(Op op, PyObject* a);
+/// The same in place of `a`; false likewise.
+bool scalar_into(Op op, PyObject* a, PyObject* b);
 
 /// Keeps an object that nobody refers to any longer for the next number. False: it is to be freed.
 bool keep_scalar(PyObject* self) noexcept;

@@ -44,6 +44,12 @@ def test_beside_arrays_of_one_element(dtype):
             other = weft.asarray([2]).astype(name)
             if not same(outcome(lambda: f(row[1], other[0])), outcome(lambda: f(row[1:2], other))):  # noqa: B023
                 wrong.append((f.__name__, name))
+    for name in "iadd isub imul itruediv ifloordiv imod iand ior ixor ilshift irshift".split():
+        f = getattr(operator, name)
+        for other in (*OTHERS, *(weft.asarray([2]).astype(t)[0] for t in TYPES)):
+            number, long = row[1].copy(), row[1:2].copy()
+            if not same(outcome(lambda: f(number, other)), outcome(lambda: f(long, other))) or not same(outcome(lambda: number), outcome(lambda: long)):  # noqa: B023  # fmt: skip
+                wrong.append(name)
     for f in (operator.neg, operator.pos, abs, operator.invert):
         if not same(outcome(lambda: f(row[1])), outcome(lambda: f(row[1:2]))):  # noqa: B023
             wrong.append(f.__name__)

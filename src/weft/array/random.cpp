@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <memory>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
@@ -139,7 +138,7 @@ namespace {
 
 /// Positions in the order of numbers that are equally likely everywhere: their first bits say where
 /// each belongs but for a few places, so one pass brings all of them near.
-void order_of_random(const std::uint64_t* keys, std::int64_t count, std::int64_t* out) {
+void order_of_random(const NDArray& words, std::int64_t count, std::int64_t* out) {
   struct Item {
     std::uint64_t key;
     std::int64_t place;
@@ -147,25 +146,32 @@ void order_of_random(const std::uint64_t* keys, std::int64_t count, std::int64_t
       return key != other.key ? key < other.key : place < other.place;
     }
   };
-  constexpr int kMostBits = 16;
-  const int bits = std::clamp(std::bit_width(static_cast<std::uint64_t>(count)) - 1, 1, kMostBits),
-            shift = 64 - bits;
-  const auto held = std::make_unique_for_overwrite<Item[]>(static_cast<std::size_t>(count));
-  std::vector<std::int64_t> kept(std::size_t{1} << bits);  // ends of numbers with equal first bits
-  Item* const items = held.get();
-  std::int64_t* const ends = kept.data();
+  const int width = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count)));
+  const int bits = std::clamp(width - 3, 1, 16), shift = 64 - bits;
   const std::int64_t groups = std::int64_t{1} << bits;
+  const auto* const keys = reinterpret_cast<const std::uint64_t*>(words.host());
+  const NDArray held = NDArray::empty(words.device(), Elem::uint64, Dims{2 * count}),
+                kept = full(words.device(), Elem::int64, Dims{groups}, Scalar(0));
+  Item* const items = reinterpret_cast<Item*>(held.host());
+  std::int64_t* const ends = reinterpret_cast<std::int64_t*>(kept.host());
   for (std::int64_t i = 0; i < count; ++i) ++ends[keys[i] >> shift];
   std::int64_t begin = 0;
-  for (std::int64_t& end : kept) begin += std::exchange(end, begin);
+  for (std::int64_t g = 0; g < groups; ++g) begin += std::exchange(ends[g], begin);
   for (std::int64_t i = 0; i < count; ++i) items[ends[keys[i] >> shift]++] = {keys[i], i};
   runtime::Pool::shared().parallel_for(
       groups, std::max<std::int64_t>(1, kParallelGrain * groups / std::max<std::int64_t>(count, 1)),
-      [&](std::int64_t b, std::int64_t last) {
-        std::int64_t at = b == 0 ? 0 : ends[b - 1];
-        for (; b < last; ++b) {
-          const std::int64_t end = ends[b];
-          if (end - at > 1) std::sort(items + at, items + end);
+      [&](std::int64_t g, std::int64_t last) {
+        constexpr std::int64_t kFew = 32;
+        std::int64_t at = g == 0 ? 0 : ends[g - 1];
+        for (; g < last; ++g) {
+          const std::int64_t first = at, end = ends[g];
+          if (end - first > kFew) std::sort(items + first, items + end);
+          for (std::int64_t i = first + 1; i < end && end - first <= kFew; ++i) {
+            const Item item = items[i];
+            std::int64_t to = i;
+            for (; to > first && item < items[to - 1]; --to) items[to] = items[to - 1];
+            items[to] = item;
+          }
           for (; at < end; ++at) out[at] = items[at].place;
         }
       });
@@ -179,8 +185,7 @@ NDArray random_permutation(const Ref<Device>& device, std::uint64_t seed, std::u
   const NDArray words = random_bits(device, seed, first, 2 * count);
   static_assert(std::endian::native == std::endian::little, "two words are one of 64 bits");
   const NDArray out = NDArray::empty(device, Elem::int64, Dims{count});
-  order_of_random(reinterpret_cast<const std::uint64_t*>(words.host()), count,
-                  reinterpret_cast<std::int64_t*>(out.host()));
+  order_of_random(words, count, reinterpret_cast<std::int64_t*>(out.host()));
   return out;
 }
 

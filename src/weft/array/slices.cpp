@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/array/feed.h"
 #include "weft/array/nest.h"
 #include "weft/runtime/pool.h"
 
