@@ -5,10 +5,8 @@
 #include <bit>
 #include <numeric>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
-#include "weft/array/nest.h"
 #include "weft/array/on_device.h"
 #include "weft/array/ops.h"
 #include "weft/base/error.h"
@@ -134,59 +132,13 @@ NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64
                       as_they_are);
 }
 
-namespace {
-
-/// Positions in the order of numbers that are equally likely everywhere: their first bits say where
-/// each belongs but for a few places, so one pass brings all of them near.
-void order_of_random(const NDArray& words, std::int64_t count, std::int64_t* out) {
-  struct Item {
-    std::uint64_t key;
-    std::int64_t place;
-    bool operator<(const Item& other) const {
-      return key != other.key ? key < other.key : place < other.place;
-    }
-  };
-  const int width = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count)));
-  const int bits = std::clamp(width - 3, 1, 16), shift = 64 - bits;
-  const std::int64_t groups = std::int64_t{1} << bits;
-  const auto* const keys = reinterpret_cast<const std::uint64_t*>(words.host());
-  const NDArray held = NDArray::empty(words.device(), Elem::uint64, Dims{2 * count}),
-                kept = full(words.device(), Elem::int64, Dims{groups}, Scalar(0));
-  Item* const items = reinterpret_cast<Item*>(held.host());
-  std::int64_t* const ends = reinterpret_cast<std::int64_t*>(kept.host());
-  for (std::int64_t i = 0; i < count; ++i) ++ends[keys[i] >> shift];
-  std::int64_t begin = 0;
-  for (std::int64_t g = 0; g < groups; ++g) begin += std::exchange(ends[g], begin);
-  for (std::int64_t i = 0; i < count; ++i) items[ends[keys[i] >> shift]++] = {keys[i], i};
-  runtime::Pool::shared().parallel_for(
-      groups, std::max<std::int64_t>(1, kParallelGrain * groups / std::max<std::int64_t>(count, 1)),
-      [&](std::int64_t g, std::int64_t last) {
-        constexpr std::int64_t kFew = 32;
-        std::int64_t at = g == 0 ? 0 : ends[g - 1];
-        for (; g < last; ++g) {
-          const std::int64_t first = at, end = ends[g];
-          if (end - first > kFew) std::sort(items + first, items + end);
-          for (std::int64_t i = first + 1; i < end && end - first <= kFew; ++i) {
-            const Item item = items[i];
-            std::int64_t to = i;
-            for (; to > first && item < items[to - 1]; --to) items[to] = items[to - 1];
-            items[to] = item;
-          }
-          for (; at < end; ++at) out[at] = items[at].place;
-        }
-      });
-}
-
-}  // namespace
-
 NDArray random_permutation(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                            std::int64_t count) {
   WEFT_CHECK(device->info().host_accessible, "permutations of hosts only");
   const NDArray words = random_bits(device, seed, first, 2 * count);
   static_assert(std::endian::native == std::endian::little, "two words are one of 64 bits");
-  const NDArray out = NDArray::empty(device, Elem::int64, Dims{count});
-  order_of_random(words, count, reinterpret_cast<std::int64_t*>(out.host()));
-  return out;
+  const Dims step{1};
+  return argsort(NDArray::make(words.handle(), Elem::uint64, Dims{count}, &step, 0), 0, false);
 }
 
 NDArray random_choice(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
