@@ -22,6 +22,7 @@
 #include "weft/array/isin.h"
 #include "weft/array/pad.h"
 #include "weft/array/repeat.h"
+#include "weft/array/slices.h"
 #include "weft/devices/dispatch.h"
 #include "weft/devices/grid.h"
 #include "weft/devices/operators.h"
@@ -458,6 +459,12 @@ void bind_array_ops(nb::module_& m) {
         return unlocked([&] { return extreme_of_numbers(largest, x, axes, keepdims); });
       },
       nb::arg("largest"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"));
+  m.def(
+      "_reduce_slices",
+      [](const std::string& name, const NDArray& x, const NDArray& places) {
+        return unlocked([&, op = reduce_op(name)] { return reduce_slices(op, x, places); });
+      },
+      nb::arg("name"), nb::arg("x"), nb::arg("places"));
   m.def(
       "_moments",  // None where the composed form has to do
       [](int moment, const NDArray& x, nb::handle axis, bool keepdims,

@@ -8,6 +8,8 @@
 
 #include <structmember.h>
 
+#include "scalars.h"
+
 namespace weft::py {
 
 namespace {
@@ -23,6 +25,7 @@ PyObject* type_new(PyTypeObject* type, PyObject*, PyObject*) {
 void type_dealloc(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   if (reinterpret_cast<PyNDArray*>(self)->weak) PyObject_ClearWeakRefs(self);
+  if (keep_scalar(self)) return Py_DECREF(type);
   reinterpret_cast<PyNDArray*>(self)->array.~NDArray();
   type->tp_free(self);
   Py_DECREF(type);
@@ -52,6 +55,7 @@ int type_init(PyObject* self, PyObject* args, PyObject* kwargs) {
 template <Op kOp>
 PyObject* binary(PyObject* a, PyObject* b) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    if (PyObject* const number = scalar_binary(kOp, a, b)) return number;
     bool left = is_ndarray(a), right = is_ndarray(b);
     if (left && right) return wrap(apply(kOp, unwrap(a), unwrap(b)));
     NDArray holder;
@@ -67,6 +71,7 @@ PyObject* inplace(PyObject* a, PyObject* b) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     NDArray holder;
     Arg other{Scalar(0)};
+    if (scalar_into(kOp, a, b)) return Py_INCREF(a), a;
     if (!to_operand(b, &unwrap(a), holder, other)) Py_RETURN_NOTIMPLEMENTED;
     apply_into(kOp, unwrap(a), unwrap(a), other);
     Py_INCREF(a);
@@ -76,7 +81,10 @@ PyObject* inplace(PyObject* a, PyObject* b) noexcept {
 
 template <Op kOp>
 PyObject* unary(PyObject* a) noexcept {
-  return guarded(static_cast<PyObject*>(nullptr), [&] { return wrap(apply(kOp, unwrap(a))); });
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    PyObject* const number = scalar_unary(kOp, a);
+    return number ? number : wrap(apply(kOp, unwrap(a)));
+  });
 }
 
 PyObject* power(PyObject* a, PyObject* b, PyObject*) noexcept { return binary<Op::pow>(a, b); }

@@ -47,7 +47,7 @@ class Signature {
     if (g_casting) append_raw(text, &g_casting, sizeof g_casting), text += '|';
     for (Py_ssize_t i = 0; i < count; ++i)
       if (!read_one(args[i], 0)) return false;
-    return !leaves.empty();
+    return !leaves.empty() || count == 0;  // numbers alone have no end
   }
 
  private:
@@ -342,7 +342,7 @@ void bind_compiled_call(nb::module_& m) {
                                        "Calls of a compiled function by types and shapes.");
   type.def("__init__",
            [](CompiledCall* self) { (new (self) CompiledCall())->vectorcall = &call_seen; })
-      .def("_remember", &CompiledCall::remember, nb::arg("args"), nb::arg("trace"),
+      .def("_remember", &CompiledCall::remember, nb::arg("args"), nb::arg("trace").none(),
            nb::arg("function"), nb::arg("plan").none(), nb::arg("of_leaves") = false,
            "The function, or the plan, that serves calls with such arguments from now on.")
       .def_prop_rw(

@@ -3,6 +3,7 @@
 // them.
 
 #include <algorithm>
+#include <cstring>
 
 #include "array_type.h"
 #include "shown.h"
@@ -48,6 +49,15 @@ std::int64_t to_position(PyObject* o, const NDArray& a, int axis) {
   std::int64_t n = a.shape()[axis];
   if (i < -n || i >= n) out_of_range(i, axis, a);
   return i < 0 ? i + n : i;
+}
+
+/// One number that names a position: Python's, NumPy's, or an array of the host without dimensions.
+bool is_position(PyObject* o) {
+  if (PyLong_CheckExact(o)) return true;
+  if (is_ndarray(o))
+    return unwrap(o).ndim() == 0 && unwrap(o).on_host() && is_integer(unwrap(o).elem());
+  const char* const name = Py_TYPE(o)->tp_name;
+  return std::strncmp(name, "numpy.int", 9) == 0 || std::strncmp(name, "numpy.uint", 10) == 0;
 }
 
 struct Parsed {
@@ -190,14 +200,14 @@ int index_ndim(const std::vector<NDArray>& arrays) {
 /// The view of a key of integers and slices alone; false where it is something else.
 bool plain_view(const NDArray& array, PyObject* key, NDArray& view) {
   auto part = [&](PyObject* o, int& axis, int from) {
-    if (PyLong_CheckExact(o)) {
+    if (is_position(o)) {
       view = view.select(axis, to_position(o, array, from));
     } else {
       view = slice_axis(view, axis, o);
       ++axis;
     }
   };
-  auto plain = [](PyObject* o) { return PyLong_CheckExact(o) || PySlice_Check(o); };
+  auto plain = [](PyObject* o) { return PySlice_Check(o) || is_position(o); };
   int axis = 0;
   if (!PyTuple_CheckExact(key)) {
     if (array.ndim() == 0 || !plain(key)) return false;
@@ -235,7 +245,7 @@ std::vector<NDArray> index_arrays(const NDArray& array, PyObject* key, NDArray& 
 
 PyObject* get_item(const NDArray& array, PyObject* key) {
   if (array.ndim() > 0) {
-    if (PyLong_CheckExact(key)) return wrap(array.select(0, to_position(key, array, 0)));
+    if (is_position(key)) return wrap(array.select(0, to_position(key, array, 0)));
     if (PySlice_Check(key)) return wrap(slice_axis(array, 0, key));
   }
   if (PyTuple_CheckExact(key)) {
@@ -260,7 +270,27 @@ PyObject* get_item(const NDArray& array, PyObject* key) {
   return wrap(move_front(out, index_ndim(p.arrays), p.position).contiguous());
 }
 
+namespace {
+
+/// One element of a vector of the host becomes a number of its type, or Python's own. False where
+/// it is something else.
+bool set_element(const NDArray& array, PyObject* key, PyObject* value) {
+  if (array.ndim() != 1 || !array.on_host() || !is_position(key)) return false;
+  const bool own = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
+  const bool same = !own && Py_TYPE(value) == ndarray_type() && unwrap(value).ndim() == 0 &&
+                    unwrap(value).on_host() && unwrap(value).elem() == array.elem();
+  if (!own && !same) return false;
+  const auto bytes = elem_bytes(array.elem());
+  char* const to = array.host() + to_position(key, array, 0) * array.strides()[0] * bytes;
+  if (own) write_scalar(scalar_of(value), array.elem(), to);
+  else std::memmove(to, unwrap(value).host(), static_cast<std::size_t>(bytes));
+  return true;
+}
+
+}  // namespace
+
 void set_item(const NDArray& array, PyObject* key, PyObject* value) {
+  if (set_element(array, key, value)) return;
   const NDArray* mask = mask_of(key, array);
   NDArray source, view;
   const bool plain = plain_view(array, key, view);

@@ -286,6 +286,8 @@ class Compiled(_core.CompiledCall):
         if differentiating() > 1 or first_leaf(args, Recorder) is not None:
             return self.function(*args)
         if not leaves:  # nothing to trace
+            if not args:
+                self._remember(args, None, self.function, None)
             return self.function(*args)
         trace = self._trace(args, leaves, rebuild)
         plan = trace.only_plan(leaves)

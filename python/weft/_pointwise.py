@@ -91,6 +91,11 @@ def _is_narrow(a):
     return hasattr(a, "_lazy") and a.dtype.name in _NARROW
 
 
+def widened(x):
+    """Narrow floats as float32, in which sums of many keep their digits and their range; else the value itself."""
+    return x.astype("float32") if x.dtype.name in _NARROW else x
+
+
 class _OnHost:
     """A trace on the host: results, and gradients of each of them."""
 

@@ -168,11 +168,16 @@ TEST(IrEval, CastsBetweenIntegersAndFloats) {
           9.3e18, -9.3e18, 1.9e19, inf,   -inf,         std::nan("")}) {
       Lane in;
       in.f = v;
-      double whole = std::trunc(v);
-      Wide wanted = std::isnan(v)                                   ? 0
-                    : whole <= static_cast<double>(lowest(to))      ? lowest(to)
-                    : whole >= std::ldexp(1, to.bits - to.is_int()) ? highest(to)
-                                                                    : static_cast<Wide>(whole);
+      // A signed type takes it, at most its ends; the type itself has what is left of that.
+      const DType carrier = to.bits < 32           ? dtypes::int32
+                            : to == dtypes::uint32 ? dtypes::int64
+                                                   : to;
+      const double whole = std::trunc(v);
+      const Wide carried = std::isnan(v)                                             ? 0
+                           : whole <= static_cast<double>(lowest(carrier))           ? lowest(carrier)
+                           : whole >= std::ldexp(1, carrier.bits - carrier.is_int()) ? highest(carrier)
+                                                                                     : static_cast<Wide>(whole);
+      const Wide wanted = wrapped(carried, to);
       EXPECT_TRUE(value_of(eval_cast(in, dtypes::float64, to).i, to) == wanted)
           << v << " to " << to.bits;
       EXPECT_EQ(eval_cast(in, dtypes::float64, dtypes::boolean).i, v != 0);

@@ -9,6 +9,7 @@ import types
 import weft
 
 from .. import _core
+from .._core import NDArray
 from .._errors import error as _error
 from .common import axis_of, beside, plain, refused, value
 
@@ -21,6 +22,7 @@ _COMBINING = {
     "logical_or": "any",
 }
 _RUNNING = ("add", "multiply", "maximum", "minimum")
+_OF_SLICES = ("sum", "prod", "max", "min")
 #: Others whose order does not matter, and what changes nothing; None: there is no such value.
 _ASSOCIATIVE = {
     "bitwise_and": -1,
@@ -137,13 +139,17 @@ def reduceat(self, x, indices, axis=0, dtype=None, out=None):
 
 
 def _combined_at(self, x, indices, axis):
-    x, places = value(x), plain(indices).reshape(-1).tolist()
+    x, places = value(x), plain(indices).reshape(-1)
     axis = axis_of(x, axis)
     n, before = x.shape[axis], (slice(None),) * axis
-    if any(not 0 <= p < n for p in places):
-        raise refused("array.reduceat.index", f"positions {places} of an axis of extent {n}", f"from 0 to {n - 1}")  # fmt: skip
+    if places.size and not (0 <= int(weft.min(places)) and int(weft.max(places)) < n):
+        raise refused("array.reduceat.index", f"positions {places.tolist()} of an axis of extent {n}", f"from 0 to {n - 1}")  # fmt: skip
+    name = _COMBINING.get(self.__name__)
+    if name in _OF_SLICES and isinstance(x, NDArray) and x.ndim == 1 and x.device.host_accessible and x.dtype.kind in "iuf":  # fmt: skip
+        return _core._reduce_slices(name, x, places.to(x.device).astype("int64"))
+    places = places.tolist()
     ends = [*places[1:], n]
-    if self.__name__ == "add" and x.ndim == 1 and len(places) > 4 and all(p < e for p, e in zip(places, ends)):  # fmt: skip
+    if name == "sum" and x.ndim == 1 and len(places) > 4 and all(p < e for p, e in zip(places, ends)):  # fmt: skip
         return _sums_of_slices(x, places, ends)
     parts = [
         reduce(self, x[(*before, slice(p, max(e, p + 1)))], axis=axis, keepdims=True)

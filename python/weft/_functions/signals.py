@@ -11,7 +11,7 @@ from .._core import shown
 from .. import _core
 from .._boundary import direct
 from .._core import NDArray
-from .._pointwise import composed
+from .._pointwise import composed, widened
 from .common import along, axis_of, beside, plain, real, refused, value
 
 __all__ = [
@@ -260,6 +260,9 @@ def _areas(y, x, dx, axis):
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     """The integral along an axis by trapezoids; samples at x, or dx apart."""
     y = value(y)
+    if (wide := widened(y)).dtype != y.dtype:  # sums of 16 bits overflow where the integral does not
+        own = y.dtype if x is None else weft.result_type(y.dtype, real(beside(x, y)).dtype)
+        return trapezoid(wide, x, dx, axis).astype(own)
     if x is None and isinstance(dx, (int, float)) and y.ndim and y.dtype.kind in "fc":
         axis = axis_of(y, axis)
         if (n := y.shape[axis]) > 1:

@@ -12,6 +12,7 @@ from .. import _core
 from .._boundary import direct
 from .._core import NDArray, Tensor
 from .._dispatch import whole
+from .._pointwise import widened
 from .common import axis_of, beside, plain, real, refused, value
 
 __all__ = [
@@ -148,6 +149,10 @@ def nancumsum(x, axis=None, *, dtype=None):
 def nanvar(x, axis=None, correction=0, keepdims=False, *, dtype=None, where=None):
     """The variance of what is no NaN, where `where` holds; the divisor is their count less `correction`."""
     x = real(_there(x, where, dtype))
+    return _rounded(_squares(widened(x), axis, correction, keepdims), x.dtype)
+
+
+def _squares(x, axis, correction, keepdims):
     there = ~weft.isnan(plain(x))
     count = weft.sum(there.astype(x.dtype), axis=axis, keepdims=True)
     mean = weft.sum(_with(x, 0.0), axis=axis, keepdims=True) / count
@@ -157,9 +162,14 @@ def nanvar(x, axis=None, correction=0, keepdims=False, *, dtype=None, where=None
     return total / weft.where(free > 0, free, math.nan)
 
 
+def _rounded(x, dtype):
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
 def nanstd(x, axis=None, correction=0, keepdims=False, *, dtype=None, where=None):
     """The standard deviation of what is no NaN, where `where` holds; the divisor of the variance is their count less `correction`."""
-    return weft.sqrt(nanvar(x, axis, correction, keepdims, dtype=dtype, where=where))
+    x = real(_there(x, where, dtype))
+    return _rounded(weft.sqrt(_squares(widened(x), axis, correction, keepdims)), x.dtype)
 
 
 def _nan_position(name, x, axis, keepdims, number):

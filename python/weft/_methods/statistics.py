@@ -13,7 +13,7 @@ import weft
 from .. import _core
 from .._dispatch import whole
 from .._errors import error as _error
-from .._pointwise import composed
+from .._pointwise import composed, widened
 from .tools import axis_of, filled, plain
 
 
@@ -138,8 +138,10 @@ class Statistics:
             out = weft.mean(self, axis=dim, keepdims=keepdim)
             if not weft.any(weft.isnan(out)):  # no NaN among the elements
                 return out
+        own, self = self.dtype, widened(self)
         count = (~weft.isnan(plain(self))).astype(self.dtype).sum(dim, keepdim)
-        return self.nansum(dim, keepdim) / count
+        out = self.nansum(dim, keepdim) / count
+        return out if out.dtype == own or own.kind != "f" else out.astype(own)
 
     def median(self, dim=None, keepdim=False):
         """The lower of the two middle elements; along an axis (value, position), as in PyTorch."""

@@ -84,6 +84,14 @@ ConstantOperandKernel constant_operand_kernel(Op op, Elem kernel, const Scalar& 
       }
     });
   }
+  // Shifts of bytes, which compilers widen to words of 32 bits, are quotients by a power of two.
+  if (op == Op::bitwise_right_shift && whole && elem_bytes(kernel) == 1 &&
+      number.kind == Kind::integer && number.i >= 1 && !number.large && !number.beyond &&
+      number.i < (is_signed_int(kernel) ? 7 : 8)) {
+    if (kernel == Elem::int8) division(static_cast<std::int8_t>(1 << number.i), out.constants);
+    else division(static_cast<std::uint8_t>(1 << number.i), out.constants);
+    out.fn = known(Known::quotient);
+  }
   return out;
 }
 

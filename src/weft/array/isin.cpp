@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table of the values by hashes of their bits, at most a quarter full, so that most elements are
-// decided by the first entry that they look at.
+// Whole numbers near each other: a table of all numbers from the least to the largest. Else a table
+// of the values by hashes of their bits, at most a quarter full, so that most elements are decided
+// by the first entry that they look at.
 
 #include "weft/array/isin.h"
 
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 #include "weft/array/ops.h"
 #include "weft/runtime/pool.h"
@@ -68,14 +70,52 @@ class Members {
   std::unique_ptr<W[]> slots_;
 };
 
+/// Of words, whose distances from the first value are what they are whether they have a sign or not.
+template <typename W>
+class NearMembers {
+ public:
+  /// Empty where the table would be longer than so many entries.
+  NearMembers(const W* values, std::int64_t n, std::uint64_t most) {
+    using Signed = std::make_signed_t<W>;
+    if (n == 0) return;
+    const W base = values[0];
+    Signed low = 0, high = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const auto away = static_cast<Signed>(values[i] - base);
+      low = std::min(low, away), high = std::max(high, away);
+    }
+    const W span = static_cast<W>(high) - static_cast<W>(low);
+    if (span >= most) return;
+    least_ = base + static_cast<W>(low);
+    table_.resize(static_cast<std::size_t>(span) + 2);  // the last one of what is outside
+    for (std::int64_t i = 0; i < n; ++i) table_[static_cast<W>(values[i] - least_)] = 1;
+  }
+  bool any() const { return !table_.empty(); }
+  bool has(W v) const {
+    return table_[std::min<std::size_t>(static_cast<W>(v - least_), table_.size() - 1)] != 0;
+  }
+
+ private:
+  W least_ = 0;
+  std::vector<char> table_;
+};
+
 template <typename T>
 void look_up(const NDArray& x, const NDArray& values, const NDArray& out) {
-  const Members<T> members(reinterpret_cast<const T*>(values.host()), values.size());
-  const T* const from = reinterpret_cast<const T*>(x.host());
+  const T *const from = reinterpret_cast<const T*>(x.host()),
+                 *const set = reinterpret_cast<const T*>(values.host());
   auto* const to = reinterpret_cast<bool*>(out.host());
-  runtime::Pool::shared().parallel_for(x.size(), 4096, [&](std::int64_t i, std::int64_t end) {
-    for (; i < end; ++i) to[i] = members.has(from[i]);
-  });
+  const auto all = [&](const auto& members) {
+    runtime::Pool::shared().parallel_for(x.size(), 4096, [&](std::int64_t i, std::int64_t end) {
+      for (; i < end; ++i) to[i] = members.has(from[i]);
+    });
+  };
+  if constexpr (std::is_integral_v<T>) {
+    constexpr std::int64_t kMost = 1 << 18;  // bytes, of the second-level cache
+    const auto most = static_cast<std::uint64_t>(std::min(kMost, 64 + 4 * x.size()));
+    if (const NearMembers<T> near(set, values.size(), most); near.any()) return all(near);
+  }
+  all(Members<T>(set, values.size()));
 }
 
 }  // namespace

@@ -70,10 +70,14 @@ bool transpose_copy(const NDArray& dst, const NDArray& src) {
   const bool stream = aligned && dst.nbytes() >= (std::int64_t{8} << 20);
   const TransposeFn block = choose(bytes, stream);
   const std::int64_t unit = stream ? vector_kernels().shape.side(bytes) : 1;
-  constexpr std::int64_t kTall = 128;
-  const std::int64_t strips = (m + kTall - 1) / kTall;
+  // Two lines of memory of each source row at a time: the rows that are written are then few enough
+  // streams for a processor to fetch ahead, and the source's lines stay in the first-level cache.
+  // What is stored past the caches needs no such care.
+  constexpr std::int64_t kLines = 128, kRun = 2048;  // bytes
+  const std::int64_t tall = stream ? 128 : kLines / bytes, wide = stream ? n : kRun / bytes;
+  const std::int64_t strips = (m + tall - 1) / tall;
   runtime::Pool::shared().parallel_for(
-      planes * strips, std::max<std::int64_t>(1, kParallelGrain / (kTall * n)),
+      planes * strips, std::max<std::int64_t>(1, kParallelGrain / (tall * n)),
       [&](std::int64_t begin, std::int64_t end) {
         for (; begin < end; ++begin) {
           Plane p = base;
@@ -84,9 +88,11 @@ bool transpose_copy(const NDArray& dst, const NDArray& src) {
             p.in += x * step_src[i] * bytes;
             p.out += x * step_dst[i] * bytes;
           }
-          const std::int64_t i0 = begin % strips * kTall, i1 = std::min(m, i0 + kTall);
-          block(p.in + i0 * bytes, p.out + i0 * p.out_step * bytes, i1 - i0, n, p.in_step,
-                p.out_step / unit);
+          const std::int64_t i0 = begin % strips * tall, rows = std::min(m - i0, tall);
+          p.in += i0 * bytes, p.out += i0 * p.out_step * bytes;
+          for (std::int64_t j = 0; j < n; j += wide)
+            block(p.in + j * p.in_step * bytes, p.out + j * bytes, rows, std::min(n - j, wide),
+                  p.in_step, p.out_step / unit);
         }
       });
   return true;

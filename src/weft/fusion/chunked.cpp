@@ -116,7 +116,7 @@ struct ChunkedMap::Impl {
     return {Value::Kind::constant, static_cast<int>(constants.size()) - 1, elem};
   }
 
-  /// A polynomial, eight of its numbers a step.
+  /// A polynomial, up to 32 of its numbers a step.
   Value polynomial(const LazyPolynomial& p, Elem elem) {
     const Value t = operand(p.t, elem);
     Value total = operand(p.start, elem);
@@ -293,6 +293,17 @@ struct ChunkedMap::Impl {
     if (v.kind == Value::Kind::input) return brought[v.index];
     return memory + ((v.kind == Value::Kind::step ? 0 : registers) + v.index) * room;
   }
+  /// The same some elements at a time, so that all registers stay in the nearest cache.
+  void run_parts(std::int64_t n, std::vector<const void*>& brought, char* memory,
+                 std::int64_t room, char* last, std::int64_t part) const {
+    for (std::int64_t at = 0; at < n; at += part) {
+      const std::int64_t now = std::min(part, n - at);
+      run_steps(now, brought.data(), memory, room, last);
+      for (std::size_t k = 0; k < brought.size(); ++k)
+        brought[k] = static_cast<const char*>(brought[k]) + now * elem_bytes(inputs[k]);
+      last += now * elem_bytes(results[0]);
+    }
+  }
   /// Are results of positive numbers of this 16-bit type, the only input's, those numbers?
   bool keeps_positive(Elem given, Elem wanted) const {
     return steps.size() == 1 && steps[0].copies_positive && steps[0].single == 1 &&
@@ -341,6 +352,9 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
   const std::int64_t in_row = (rows.length + kChunk - 1) / kChunk;
   const std::int64_t room = (line * widest + 63) / 64 * 64;
   const auto count = static_cast<std::int64_t>(constants.size()) + registers;
+  constexpr std::int64_t kNear = 24576, kLeast = 128;  // bytes, elements
+  std::int64_t part = kChunk;
+  while (part > kLeast && count * part * widest > kNear) part /= 2;
   runtime::Pool::shared().parallel_for(
       rows.count * in_row, std::max<std::int64_t>(1, kParallelGrain / line),
       [&](std::int64_t chunk, std::int64_t stop) {
@@ -394,8 +408,12 @@ void ChunkedMap::Impl::run_chunks(const std::vector<Feed>& feeds, const ChunkRow
               in_place ? targets[0].base + (begin + (rows.out.empty() ? 0 : row * rows.out[0])) *
                                                elem_bytes(targets[0].elem)
                        : nullptr;
-          run_steps(n, brought.data(), memory, room, last);
-          for (std::size_t k = 0; k < targets.size() && !in_place; ++k) {
+          if (in_place) {
+            run_parts(n, brought, memory, room, last, part);
+            continue;
+          }
+          run_steps(n, brought.data(), memory, room, nullptr);
+          for (std::size_t k = 0; k < targets.size(); ++k) {
             const ChunkTarget& t = targets[k];
             const std::int64_t at = begin + (rows.out.empty() ? 0 : row * rows.out[k]);
             const auto* from =

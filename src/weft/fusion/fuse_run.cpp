@@ -358,7 +358,8 @@ NDArray FusedPlan::run_alone(std::span<const NDArray* const> inputs) {
     if (NDArray out = impl_->few->run_few(inputs.first(own)); out.defined()) return out;
   }
   const Step& s = impl_->steps[0];
-  if (s.kind == StepKind::map && s.brief.empty()) return std::move(run(inputs)[0]);
+  // Operation by operation each value goes through memory: of many elements the kernel is faster.
+  if (s.kind == StepKind::map && !Impl::is_brief(s)) return std::move(run(inputs)[0]);
   const NDArray* in[kMostOperands];
   std::size_t n = 0;
   for (const int slot : s.in) in[n++] = slot < 0 ? nullptr : inputs[static_cast<std::size_t>(slot)];

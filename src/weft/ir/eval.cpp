@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "weft/ir/float_cast.h"
 #include "weft/ir/interpret.h"
 
 namespace weft::ir {
@@ -117,6 +118,8 @@ bool eval_float_compare(ExprKind kind, double a, double b) {
 }
 
 Lane eval_cast(Lane v, DType from, DType to) {
+  if (const DType carrier = carrier_of_float(to); from.is_float() && carrier != to)
+    return eval_cast(eval_cast(v, from, carrier), carrier, to);
   Lane out;
   if (from.is_float()) {
     if (to.is_float()) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "weft/base/error.h"
+#include "weft/ir/float_cast.h"
 #include "weft/target/emit_c_internal.h"
 
 namespace weft {
@@ -335,6 +336,8 @@ std::string Expressions::cast(DType to, DType from, const std::string& value) {
   if (to.is_float() && to.bits == 16)
     return rounded(to, value_type(from) == dtypes::float32 ? value : cat("((float)", value, ")"));
   if (value_type(to) == value_type(from)) return value;
+  if (const DType carrier = ir::carrier_of_float(to); from.is_float() && carrier != to)
+    return cat("((", type(to), ")(", type(carrier), ")", value, ")");
   return cat("((", type(to), ")", value, ")");
 }
 

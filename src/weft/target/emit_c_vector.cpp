@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "weft/base/error.h"
+#include "weft/ir/float_cast.h"
 #include "weft/target/emit_c_kernel.h"
 
 namespace weft::emit {
@@ -163,7 +164,11 @@ std::string Expressions::whole(const Expr& e) {
     case ir::ExprKind::cast: {
       const Expr& x = ir::as<ir::CastNode>(e)->value;
       if (x->dtype == e->dtype) return whole(x);
-      return cat("__builtin_convertvector(", whole(x), ", ", v, ")");
+      std::string value = whole(x);
+      if (const DType carrier = ir::carrier_of_float(e->dtype);
+          x->dtype.is_float() && carrier != e->dtype)
+        value = cat("__builtin_convertvector(", value, ", ", whole_type(carrier), ")");
+      return cat("__builtin_convertvector(", value, ", ", v, ")");
     }
     case ir::ExprKind::select: {
       const auto* s = ir::as<ir::SelectNode>(e);

@@ -6,6 +6,7 @@
 #include "weft/base/text.h"
 #include "weft/base/vector_math.h"
 #include "weft/ir/build.h"
+#include "weft/ir/float_cast.h"
 #include "weft/ir/text.h"
 #include "weft/targets/cpu/llvm_function.h"
 
@@ -352,7 +353,11 @@ std::string FunctionEmitter::cast(DType from, DType to, std::string value) {
     std::string v = conv(from.is_uint() ? "uitofp" : "sitofp");
     return to.is_bfloat() ? round_bfloat(to, v) : v;
   }
-  if (to.is_integral()) return conv(to.is_uint() ? "fptoui" : "fptosi");
+  if (to.is_integral()) {
+    if (const DType carrier = ir::carrier_of_float(to); carrier != to)
+      return cast(carrier, to, cast(from, carrier, value));
+    return conv(to.is_uint() ? "fptoui" : "fptosi");
+  }
   // Between floats; bfloat16 values are floats already.
   if (from.bits == 64 && to.bits == 16) {
     value = rounded_to_odd(from, value);
