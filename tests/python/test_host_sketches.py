@@ -153,6 +153,23 @@ def test_tiles_are_as_drawn(parallel):
     assert asked["b0.rule"] == ["host_product", "host_tile", "host_rows", "none"]
 
 
+def vectors_at_once(rows, columns, value):
+    """Of the default schedule of a gather whose elements are `value`."""
+    a, where = te.placeholder((50, columns), name="A"), te.placeholder((rows,), "int32", name="I")
+    o = te.compute((rows, columns), lambda i, j: value(a[where[i], j]), name="O")
+    _, asked = made(te.create_prim_func([a, where, o]), {})
+    return next(choices[0] for name, choices in asked.items() if name.endswith(".vectors"))
+
+
+@pytest.mark.parametrize("columns, copied, computed", [(1003, 1, 4), (1024, 4, 4)])
+def test_lines_that_vectors_do_not_divide_repeat_few_elements(columns, copied, computed):
+    """The last vectors of a line repeat elements of those before: nothing that only moves takes several at once."""
+    assert vectors_at_once(60, columns, lambda x: x) == copied
+    assert vectors_at_once(60, columns, lambda x: x + 1) == copied
+    assert vectors_at_once(60, columns, te.exp) == computed
+    assert vectors_at_once(60, 33, te.exp) < 4
+
+
 def test_a_program_that_is_scheduled_has_no_decisions():
     sch = weft.Schedule(product(8, 8, 8))
     sch.parallel(sch.get_loops(sch.get_block("C"))[0])

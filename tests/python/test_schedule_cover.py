@@ -125,3 +125,44 @@ def test_what_was_proved_is_asked_again_where_a_nest_has_changed():
     other.loop_partition(other.get_loops(other.get_block("B"))[0], [3, None])
     with pytest.raises(weft.ScheduleError):
         other.compute_at("B", other.get_loops(other.get_block("R"))[0])
+
+
+def in_order(*blocks):
+    """Nests over eight elements: a name and a statement for each."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "float32")
+"""
+    for name, statement in blocks:
+        text += f"""
+    for i in range(8):
+        with T.block("{name}"):
+            vi = T.axis.spatial(8, i)
+            {statement}
+"""
+    return weft.Schedule(T.from_source(text))
+
+
+def test_a_block_does_not_move_past_one_that_overwrites_what_it_reads():
+    blocks = ("B", "B[vi] = A[vi] * T.float32(2)"), ("C", "C[vi] = B[vi] + T.float32(1)")
+    between = ("T", "A[vi] = T.float32(0)")
+    sch = in_order(blocks[0], between, blocks[1])
+    with pytest.raises(weft.ScheduleError, match="overwrites") as refused:
+        sch.compute_at("B", sch.get_loops("C")[0])
+    assert refused.value.code == "schedule.compute_at.pipeline"
+    for legal in ((between, *blocks), (*blocks, between)):
+        sch = in_order(*legal)
+        sch.compute_at("B", sch.get_loops("C")[0])
+
+
+def test_a_block_does_not_move_before_one_that_reads_what_it_overwrites():
+    blocks = ("B", "B[vi] = A[vi] * T.float32(2)"), ("C", "C[vi] = B[vi] + T.float32(1)")
+    between = ("T", "D[vi] = C[vi] * T.float32(3)")
+    sch = in_order(blocks[0], between, blocks[1])
+    with pytest.raises(weft.ScheduleError, match="overwrites") as refused:
+        sch.reverse_compute_at("C", sch.get_loops("B")[0])
+    assert refused.value.code == "schedule.reverse_compute_at.pipeline"
+    for legal in ((between, *blocks), (*blocks, between)):
+        sch = in_order(*legal)
+        sch.reverse_compute_at("C", sch.get_loops("B")[0])

@@ -189,8 +189,16 @@ void schedule_map(Schedule& sch, const Nest& nest, const HostAsked& asked) {
     return attempt([&] { whole(trial, width); });
   };
   const bool divides = !joined && last.constant && extent % lanes == 0;
-  if (extent % (lanes * vectors) && (divides || has_room(lanes))) {
-    while (ceil_div(extent, lanes) % vectors) vectors /= 2;
+  if (extent % (lanes * vectors)) {
+    const std::int64_t least = ceil_div(extent, lanes);
+    // Vectors at once share the place of the last ones, which repeats elements: functions are
+    // computed again for at most one element of eight, and loads and stores alone gain nothing.
+    const bool whole_ones = divides || has_room(lanes), computed = calls_functions(nest.node);
+    const auto fits = [&] {
+      if (whole_ones) return least % vectors == 0;
+      return computed && 8 * ceil_div(least, vectors) * vectors <= 9 * least;
+    };
+    while (vectors > 1 && !fits()) vectors /= 2;
   }
   ask_vectors(asked.questions, vectors, extent / lanes);
   if (has_outer) asked.questions.ask("parallel", parallel);
