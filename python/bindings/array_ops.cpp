@@ -614,10 +614,8 @@ void bind_array_ops(nb::module_& m) {
   m.def("_gather", [](const NDArray& x, const std::vector<NDArray>& i) { return gather(x, i); });
   m.def("_scatter", [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v,
                        bool accumulate) { scatter(x, i, v, accumulate); });
-  m.def("_scatter_extreme",
-        [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v, bool largest) {
-          scatter_extreme(x, i, v, largest);
-        });
+  m.def("_scatter_extreme", [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v,
+                               bool largest) { scatter_extreme(x, i, v, largest); });
   m.def("_scatter_product", [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v) {
     scatter_product(x, i, v);
   });

@@ -18,7 +18,10 @@ def decompositions():
     table = {op: f for op, f in core_aten_decompositions().items() if str(op) not in known}
     # torch's form of it draws other numbers than its kernel does.
     table.pop(torch.ops.aten.bernoulli.default, None)
-    for eye in (torch.ops.aten.eye.default, torch.ops.aten.eye.m):  # torch's form counts in uint16, which its kernels lack
+    for eye in (
+        torch.ops.aten.eye.default,
+        torch.ops.aten.eye.m,
+    ):  # torch's form counts in uint16, which its kernels lack
         table.pop(eye, None)
     table[torch.ops.aten.native_dropout.default] = _dropout
     table[torch.ops.aten._efficientzerotensor.default] = _zeros

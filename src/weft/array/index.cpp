@@ -266,7 +266,7 @@ void put(const NDArray& x, std::span<const NDArray> indices, const NDArray& valu
   }
   // Of equal positions the last value stands: one thread, in order.
   const std::int64_t whole = std::max<std::int64_t>(count, 1);
-  const PutFn one_by_one = !with             ? loop_kernels().put[width_of(bytes)]
+  const PutFn one_by_one = !with              ? loop_kernels().put[width_of(bytes)]
                            : *with == Op::add ? loop_kernels().put_add[static_cast<int>(x.elem())]
                                               : nullptr;
   if (rest.size == 1 && one_by_one) {
@@ -308,7 +308,8 @@ void put(const NDArray& x, std::span<const NDArray> indices, const NDArray& valu
 
 void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
              bool accumulate, Checked checked) {
-  if (x.on_host()) return put(x, indices, value, accumulate ? std::optional(Op::add) : std::nullopt);
+  if (x.on_host())
+    return put(x, indices, value, accumulate ? std::optional(Op::add) : std::nullopt);
   if (is_complex(x.elem())) {
     const NDArray z = value.elem() == x.elem() ? value : value.astype(x.elem());
     return scatter(as_reals(x), indices, as_reals(z), accumulate, checked);
@@ -339,7 +340,8 @@ void add_rows(const NDArray& x, const NDArray& to, const NDArray& table, const N
   if (!direct) return scatter(x, targets, gather(table, sources), true);
   const Line into = line_of(to, x, 0, to.shape()), out_of = line_of(from, table, 0, from.shape());
   const std::int64_t count = to.size(), row = elem_bytes(x.elem());
-  const auto at = std::make_unique_for_overwrite<std::int64_t[]>(static_cast<std::size_t>(2 * count));
+  const auto at =
+      std::make_unique_for_overwrite<std::int64_t[]>(static_cast<std::size_t>(2 * count));
   offsets(x, {into}, 0, count, at.get());
   offsets(table, {out_of}, 0, count, at.get() + count);
   for (std::int64_t i = 0; i < count; ++i) {
