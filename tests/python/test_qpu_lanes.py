@@ -67,6 +67,9 @@ ROWS = {
     "product": product(67, 71, 73),
     "three columns": product(24, 3, 128),
     "four columns, turned": product(24, 4, 128, turned=True),
+    "few results, long": product(6, 7, 235),
+    "two columns, long": product(31, 2, 325),
+    "few results, few terms, turned": product(5, 8, 27, turned=True),
 }
 
 
