@@ -15,7 +15,7 @@ constexpr std::uint64_t kMantissa = (std::uint64_t{1} << 53) - 1;
 
 std::uint32_t twisted(std::uint32_t high, std::uint32_t low, std::uint32_t with) {
   const std::uint32_t y = (high & 0x80000000U) | (low & 0x7fffffffU);
-  return with ^ (y >> 1) ^ (0U - (y & 1U) & 0x9908b0dfU);
+  return with ^ (y >> 1) ^ ((0U - (y & 1U)) & 0x9908b0dfU);
 }
 
 std::uint32_t tempered(std::uint32_t y) {
@@ -97,10 +97,10 @@ NDArray Mersenne::below(const Ref<Device>& host, std::int64_t count, double p) {
   const std::int64_t least = static_cast<std::int64_t>(bound);
   auto* const to = reinterpret_cast<std::uint8_t*>(out.host());
   draw<2>(count, [&](std::int64_t first, std::int64_t n, const std::uint32_t* words) {
-    std::uint8_t* __restrict out = to + first;
+    std::uint8_t* __restrict bits = to + first;
     for (std::int64_t i = 0; i < n; ++i) {
       const std::int64_t x = static_cast<std::int64_t>(joined(words + 2 * i));
-      out[i] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(x - least) >> 63);
+      bits[i] = static_cast<std::uint8_t>(static_cast<std::uint64_t>(x - least) >> 63);
     }
   });
   return out;

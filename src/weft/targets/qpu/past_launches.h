@@ -65,7 +65,7 @@ class PastLaunches {
     int share = kMaxQpus / 6;  // with two threads
     int rest = 0, next_rest = kRest;
     bool begun = false;  // two threads have run it
-    Tried one, two;
+    Tried one = {}, two = {};
 
     bool always() const { return one.times && one.least > kLong; }
     int next() const {

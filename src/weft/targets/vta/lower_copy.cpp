@@ -72,7 +72,7 @@ bool Lowering::pad(const Nest& nest, const Expr& condition, std::vector<Dim>& di
     for (const Expr& part : call->args) some = pad(nest, part, dims) && some;
     return some;
   }
-  auto refused = [&](const char* why) {
+  const auto refused = [&](const char* why) -> bool {
     no_unit("pad", cat("the condition ", print(condition), " of a padded copy ", why), s,
             "padding: comparisons of one loop of the copy with constants, joined by and");
   };
@@ -113,7 +113,7 @@ bool Lowering::pad(const Nest& nest, const Expr& condition, std::vector<Dim>& di
     }
     return d.before + d.after < d.extent;
   }
-  refused("divides an element");
+  return refused("divides an element");
 }
 
 void Lowering::zeros(const std::vector<Dim>& dims, const Placed& chip, std::int64_t at, MemType mem,

@@ -195,7 +195,7 @@ class Emitter {
   std::string book(const std::string& calendar, const std::string& now, int clocks, int more);
   struct Booking {
     std::string calendar, now, base;  // base: of the bucket of `now`
-    std::string before, room;         // until when it was used; its end
+    std::string before = {}, room = {};  // until when it was used; its end
   };
   std::string book_next(const Booking& b, int clocks, const std::string& otherwise);
   /// Where the calendar has the bucket of a clock.
