@@ -565,5 +565,7 @@ except weft.Error as error:
 """
     path = os.pathsep.join(p for p in sys.path if p)
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)  # fmt: skip
-    assert done.stdout.startswith("True torch error[torch.absent]: weft.torch needs PyTorch"), done.stderr
+    assert done.stdout.startswith("True torch error[torch.absent]: weft.torch needs PyTorch"), (
+        done.stderr
+    )
     assert "install torch" in done.stdout
