@@ -84,22 +84,21 @@ std::string shown(nb::handle o) {
     const nb::object others = cut.attr("repr_instance");
     const nb::handle self = cut;  // lives as long as the interpreter
     cut.attr("repr_slice") = nb::cpp_function([self](nb::handle x, nb::handle level) {
-      const nb::object three =
-          nb::make_tuple(x.attr("start"), x.attr("stop"), x.attr("step"));
+      const nb::object three = nb::make_tuple(x.attr("start"), x.attr("stop"), x.attr("step"));
       return nb::str("slice{}").attr("format")(self.attr("repr_tuple")(three, level));
     });
-    cut.attr("repr_instance") = nb::cpp_function([self, others](nb::handle x, nb::handle level) {
-      const std::pair<PyTypeObject*, const char*> bases[] = {{&PyList_Type, "repr_list"},
-                                                             {&PyTuple_Type, "repr_tuple"},
-                                                             {&PyDict_Type, "repr_dict"},
-                                                             {&PySet_Type, "repr_set"},
-                                                             {&PyUnicode_Type, "repr_str"},
-                                                             {&PyLong_Type, "repr_int"}};
-      for (const auto& [type, method] : bases)
-        if (PyObject_TypeCheck(x.ptr(), type) && !PyBool_Check(x.ptr()))
-          return nb::object(self.attr(method)(x, level));
-      return nb::object(others(x, level));
-    }, nb::arg("x").none(), nb::arg("level"));
+    cut.attr("repr_instance") = nb::cpp_function(
+        [self, others](nb::handle x, nb::handle level) {
+          const std::pair<PyTypeObject*, const char*> bases[] = {
+              {&PyList_Type, "repr_list"},   {&PyTuple_Type, "repr_tuple"},
+              {&PyDict_Type, "repr_dict"},   {&PySet_Type, "repr_set"},
+              {&PyUnicode_Type, "repr_str"}, {&PyLong_Type, "repr_int"}};
+          for (const auto& [type, method] : bases)
+            if (PyObject_TypeCheck(x.ptr(), type) && !PyBool_Check(x.ptr()))
+              return nb::object(self.attr(method)(x, level));
+          return nb::object(others(x, level));
+        },
+        nb::arg("x").none(), nb::arg("level"));
     kept = cut.release().ptr();
   }
   nb::object text;
@@ -175,8 +174,8 @@ void bind_errors(nb::module_& m) {
     const nb::object bytes =
         nb::steal(PyUnicode_AsEncodedString(s.ptr(), "utf-8", "backslashreplace"));
     if (!bytes.is_valid()) throw nb::python_error();
-    return text(bounded({PyBytes_AS_STRING(bytes.ptr()),
-                         static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))}));
+    return text(bounded(
+        {PyBytes_AS_STRING(bytes.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(bytes.ptr()))}));
   });
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {

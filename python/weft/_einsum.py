@@ -42,7 +42,10 @@ def _parse(spec, ranks):
     left, arrow, right = spec.partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
-        _refuse("operands", f"einsum {_shown(spec)} names {len(terms)} operands, {len(ranks)} were given")
+        _refuse(
+            "operands",
+            f"einsum {_shown(spec)} names {len(terms)} operands, {len(ranks)} were given",
+        )
     used = {c for c in spec if c.isalpha()}
     spare = [c for c in map(chr, range(0x3B1, 0x3B1 + 64)) if c not in used]
     wide = 0
@@ -56,7 +59,9 @@ def _parse(spec, ranks):
             n = rank - len(term.replace("...", ""))
             term = term.replace("...", dots[len(dots) - n :] if n else "")
         if len(term) != rank:
-            _refuse("rank", f"einsum term {_shown(term)} names {len(term)} axes, the operand has {rank}")
+            _refuse(
+                "rank", f"einsum term {_shown(term)} names {len(term)} axes, the operand has {rank}"
+            )
         out.append(term)
     if arrow:
         right = right.replace("...", dots)
@@ -67,7 +72,9 @@ def _parse(spec, ranks):
         )
     for c in right:
         if not any(c in term for term in out):
-            _refuse("output", f"einsum output letter {_shown(c)} is in no operand of {_shown(spec)}")
+            _refuse(
+                "output", f"einsum output letter {_shown(c)} is in no operand of {_shown(spec)}"
+            )
         if right.count(c) > 1:
             _refuse("output", f"einsum output letter {_shown(c)} stands twice in {_shown(spec)}")
     return out, right

@@ -32,7 +32,10 @@ class Schedule:
             self._core.check_by_running(seed, step_limit)
         elif check is not None:
             raise _error(
-                "value", "schedule.check.kind", f"check is {_shown(check)}", help='legal: "run" or None'
+                "value",
+                "schedule.check.kind",
+                f"check is {_shown(check)}",
+                help='legal: "run" or None',
             )
 
     @property

@@ -234,7 +234,9 @@ class _Quantizer:
         w = _numbers(module.weight)
         bias = _numbers(module.bias, len(w))
         if module.padding_mode != "zeros" or isinstance(module.padding, str):
-            _refuse(f"layer {_shown(node.target)} pads by {_shown(module.padding_mode)}, {_shown(module.padding)}")
+            _refuse(
+                f"layer {_shown(node.target)} pads by {_shown(module.padding_mode)}, {_shown(module.padding)}"
+            )
         options = {
             "stride": _one(module.stride, "a stride"),
             "pad": _one(module.padding, "a padding"),

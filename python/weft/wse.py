@@ -79,7 +79,9 @@ def _integer(value, what: str, code: str) -> int:
 
 def _pair(what: str, value) -> list[int]:
     if isinstance(value, str) or len(value) != 2:
-        raise value_error("wse.cslc.dims", f"{what} is {_shown(value)}; two integers are needed: (9, 3)")
+        raise value_error(
+            "wse.cslc.dims", f"{what} is {_shown(value)}; two integers are needed: (9, 3)"
+        )
     return [_integer(v, what, "wse.cslc.dims") for v in value]
 
 
@@ -99,7 +101,9 @@ def _choice(value, kind, what: str) -> int:
         except ValueError:
             pass
     legal = ", ".join(f"{kind.__name__}.{m.name}" for m in kind)
-    given = f"{type(value).__name__}.{value.name}" if isinstance(value, enum.Enum) else _shown(value)
+    given = (
+        f"{type(value).__name__}.{value.name}" if isinstance(value, enum.Enum) else _shown(value)
+    )
     raise value_error(f"wse.memcpy.{what.split()[-1]}", f"{what} is {given}; legal are {legal}")
 
 
@@ -368,7 +372,9 @@ class SdkRuntime:
 
     def get_id(self, symbol: str) -> int:
         if not isinstance(symbol, str):
-            raise value_error("wse.symbol.name", f"get_id takes a symbol's name, not {_shown(symbol)}")
+            raise value_error(
+                "wse.symbol.name", f"get_id takes a symbol's name, not {_shown(symbol)}"
+            )
         return self._call("get_id", {"name": symbol})
 
     def memcpy_h2d(

@@ -171,9 +171,7 @@ def names():
                 f.__module__ == "weft._core" or issubclass(f, (BaseException, enum.Enum, tuple))
             ):
                 continue
-            if (getattr(f, "__module__", "") or "").startswith(
-                ("weft", "_weft_wse", "cerebras")
-            ):
+            if (getattr(f, "__module__", "") or "").startswith(("weft", "_weft_wse", "cerebras")):
                 seen.add(id(f))
                 out.append(f"{place}|{name}")
     for name, make in OBJECTS.items():
@@ -319,7 +317,11 @@ def calls(name, rng, alone, beside):
         args, kwargs = RIGHT[name]()
         at, value = rng.choice([*range(len(args)), *kwargs]), rng.choice(list(VALUES))
         (args if isinstance(at, int) else kwargs)[at] = VALUES[value]()
-        yield f"right but for {at}: {value}", [lambda a=a: a for a in args], {k: lambda v=v: v for k, v in kwargs.items()}
+        yield (
+            f"right but for {at}: {value}",
+            [lambda a=a: a for a in args],
+            {k: lambda v=v: v for k, v in kwargs.items()},
+        )
     for _ in range(beside):
         numbers, kwargs = [rng.randrange(len(PLAIN)) for _ in range(rng.randint(1, 3))], {}
         args = [PLAIN[k] for k in numbers]

@@ -548,3 +548,24 @@ def test_a_system_with_an_older_glibc(without_core):
     said = imported(without_core)
     assert "it asks for GLIBC_9.9, and here is" in said and "use a newer system" in said, said
     assert "2.34" in said
+
+
+@pytest.mark.parametrize(
+    "call", ["import weft.torch", "weft.torch", "weft.torch.to_torch(weft.ones(2))"]
+)
+def test_without_pytorch(call):
+    code = f"""
+import sys
+sys.modules["torch"] = None
+import weft
+try:
+    {call}
+except weft.Error as error:
+    print(isinstance(error, ImportError), error.name, error)
+"""
+    path = os.pathsep.join(p for p in sys.path if p)
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)  # fmt: skip
+    assert done.stdout.startswith("True torch error[torch.absent]: weft.torch needs PyTorch"), (
+        done.stderr
+    )
+    assert "install torch" in done.stdout

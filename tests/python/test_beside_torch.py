@@ -296,3 +296,11 @@ def test_deep_and_wide_graphs_need_no_stack():
         total = total + x * x
     total.sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), 1 + 2 * 50_000 * x.numpy(), rtol=1e-12)
+
+
+def test_only_arrays_become_tensors():
+    for given in (3, "a", None, np.ones(3), np.uint64(2**64 - 1), [weft.ones(2)]):
+        with pytest.raises(weft.DTypeError) as caught:
+            weft.torch.to_torch(given)
+        assert caught.value.code == "torch.array.type" and type(given).__name__ in str(caught.value)
+        assert "weft.asarray" in caught.value.help

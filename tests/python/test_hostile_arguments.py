@@ -347,6 +347,13 @@ def test_parts_of_an_axis_are_counted_before_they_are_made():
     assert [p.tolist() for p in x.split([3, 4])] == [[0, 1, 2], [3, 4, 5, 6]]
 
 
+def test_trees_of_arguments_have_so_many_leaves():
+    with pytest.raises((weft.Error, TypeError)):
+        weft.vmap(lambda x: x[0] + 1)(VALUES["lying list"]())
+    for call in (lambda v: weft.vmap(lambda x: x)(v), lambda v: weft.grad(lambda x: x)(v)):
+        refused("transform.tree.leaves", lambda: call(doubled(1.0)), "131072 leaves", "stack")  # noqa: B023
+
+
 def test_kinds_in_tuples_in_tuples():
     assert weft.isdtype("float32", (("integral", ("bool",)), ("real floating",)))
     with pytest.raises(weft.Error):

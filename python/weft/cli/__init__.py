@@ -299,7 +299,9 @@ def _streams():
     if sys.stdout is None:
         sys.stdout = _Closed()
     if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # print(file=None) would mean standard output
+        sys.stderr = open(
+            os.devnull, "w", encoding="utf-8"
+        )  # print(file=None) would mean standard output
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # shows "?" in the place of the character
             stream.reconfigure(errors="replace")
@@ -324,7 +326,9 @@ def main(argv=None):
         print(_terminal.filled_error(text, sys.stderr), file=sys.stderr)
         return 1
     except UnicodeDecodeError as reason:
-        print(f"error[cli.text]: byte {reason.start} of the file is not UTF-8 text", file=sys.stderr)
+        print(
+            f"error[cli.text]: byte {reason.start} of the file is not UTF-8 text", file=sys.stderr
+        )
         print(" = help: weft dis shows saved modules", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

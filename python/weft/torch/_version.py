@@ -3,11 +3,26 @@
 
 from __future__ import annotations
 
-import torch
-
 import weft
 
 from .._errors import error as _error
+
+
+class _Absent(weft.Error, ModuleNotFoundError):
+    """PyTorch cannot be imported."""
+
+
+try:
+    import torch
+except ImportError as reason:
+    refusal = _error(
+        _Absent,
+        "torch.absent",
+        f"weft.torch needs PyTorch, which cannot be imported: {reason}",
+        help="install torch 1.13 or newer into this environment",
+    )
+    refusal.name = "torch"
+    raise refusal from reason
 
 _OLDEST = (1, 13)
 _COMPILER = (2, 4)

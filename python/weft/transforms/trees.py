@@ -12,7 +12,7 @@ from .._held_state import ParameterHolder
 
 ARRAYS = (NDArray, Tensor, Recorder)
 _DEPTH = 200
-_LEAVES = 1 << 20
+_LEAVES = 1 << 17
 
 
 class Structure:
@@ -66,7 +66,8 @@ def _parts(tree):
         keys = sorted_keys(tree)
         return dict, keys, [tree[k] for k in keys], None
     if isinstance(tree, (list, tuple)):
-        return type(tree), tuple(range(len(tree))), list(tree), None
+        parts = [part for part in tree]  # noqa: C416  (list() makes room for as many as its length says)
+        return type(tree), tuple(range(len(parts))), parts, None
     if isinstance(tree, ParameterHolder):
         named = dict(tree.named_parameters())
         return type(tree), tuple(named), list(named.values()), tree

@@ -103,9 +103,9 @@ struct Server::Impl final : Weft::Service {
         give_memory_back();
         lock.lock();
       } else if (idle || next != silent.end()) {
-        changed.wait_until(lock, !idle                   ? next->until
+        changed.wait_until(lock, !idle                  ? next->until
                                  : next == silent.end() ? returns
-                                                         : std::min(returns, next->until));
+                                                        : std::min(returns, next->until));
       } else {
         weft::wait(changed, lock);
       }

@@ -25,7 +25,9 @@ class debug_util:  # the SDK's spelling
             )
         found = wse._finished.get(os.path.realpath(os.fspath(getattr(bindir, "directory", bindir))))
         if found is None:
-            text = f"no program from {_shown(os.fspath(bindir))} has run and stopped in this process"
+            text = (
+                f"no program from {_shown(os.fspath(bindir))} has run and stopped in this process"
+            )
             raise wse.WseValueError(
                 "wse.debug.core", text, f"error[wse.debug.core]: {text}", "value"
             )
