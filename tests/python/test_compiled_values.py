@@ -79,3 +79,18 @@ def test_short_expressions_of_any_length(n, dtype):
         fused = weft.compile(f)
         for _ in range(3):  # traced, remembered, served
             np.testing.assert_array_equal(np.asarray(fused(w)), np.asarray(f(w)))
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (77, 7), (300, 200)])
+def test_repeated_rows_and_columns(shape):
+    x = np.random.default_rng(2).standard_normal(shape)
+    w = weft.asarray(x)
+    for f in (
+        lambda a: weft.broadcast_to(a[:1], a.shape).copy(),
+        lambda a: weft.broadcast_to(a[:, :1], a.shape).copy(),
+        lambda a: (weft.broadcast_to(a[:1], a.shape), weft.broadcast_to(a[0], (2, *a.shape)) + 1.0),
+        lambda a: weft.broadcast_to(weft.sum(a, axis=0), a.shape),
+    ):
+        got, want = weft.compile(f)(w), f(w)
+        for g, e in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,)):  # fmt: skip
+            np.testing.assert_allclose(np.asarray(g), np.asarray(e), rtol=1e-12)
