@@ -13,8 +13,8 @@ namespace weft::py {
 
 struct PyNDArray {
   PyObject_HEAD NDArray array;
-  PyObject* weak;                 ///< weak references
-  const runtime::Storage* own;    ///< of a number that scalars.cpp made: its memory then
+  PyObject* weak;               ///< weak references
+  const runtime::Storage* own;  ///< of a number that scalars.cpp made: its memory then
 };
 
 /// weft.NDArray; set by bind_array_type.

@@ -53,3 +53,44 @@ def test_ties_are_rounded_to_even(device):
             weft.compile(lambda a: weft.round(a) + 0)(x),
             weft.asarray(np.rint(ties).astype(dtype) + 0),
         )
+
+
+def test_functions_without_arguments_run_at_each_call():
+    calls = []
+
+    @weft.compile
+    def made():
+        calls.append(len(calls))
+        return weft.full((3,), float(len(calls)))
+
+    found = [made() for _ in range(4)]
+    assert [float(x[0]) for x in found] == [1.0, 2.0, 3.0, 4.0]
+    with weft.autocast():
+        assert float(made()[0]) == 5.0
+
+
+@pytest.mark.parametrize("n", [7, 1024, 1025, 8192, 8193, 100_003])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_short_expressions_of_any_length(n, dtype):
+    x = np.random.default_rng(n).standard_normal(n).astype(dtype)
+    x[::5], x[1::11] = np.nan, np.inf
+    w = weft.asarray(x)
+    for f in (lambda a: weft.clip(a, -0.5, 0.5), weft.nan_to_num, lambda a: weft.maximum(a, 0.0) * 2.0 + 1.0):  # fmt: skip
+        fused = weft.compile(f)
+        for _ in range(3):  # traced, remembered, served
+            np.testing.assert_array_equal(np.asarray(fused(w)), np.asarray(f(w)))
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (77, 7), (300, 200)])
+def test_repeated_rows_and_columns(shape):
+    x = np.random.default_rng(2).standard_normal(shape)
+    w = weft.asarray(x)
+    for f in (
+        lambda a: weft.broadcast_to(a[:1], a.shape).copy(),
+        lambda a: weft.broadcast_to(a[:, :1], a.shape).copy(),
+        lambda a: (weft.broadcast_to(a[:1], a.shape), weft.broadcast_to(a[0], (2, *a.shape)) + 1.0),
+        lambda a: weft.broadcast_to(weft.sum(a, axis=0), a.shape),
+    ):
+        got, want = weft.compile(f)(w), f(w)
+        for g, e in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,)):  # fmt: skip
+            np.testing.assert_allclose(np.asarray(g), np.asarray(e), rtol=1e-12)

@@ -38,7 +38,9 @@ def test_beside_arrays_of_one_element(dtype):
     for f in OPERATORS:
         for other in OTHERS:
             for ours, long in ((f, f), (lambda x, y: f(y, x), lambda x, y: f(y, x))):  # noqa: B023
-                if not same(outcome(lambda: ours(row[1], other)), outcome(lambda: long(row[1:2], other))):  # noqa: B023
+                if not same(
+                    outcome(lambda: ours(row[1], other)), outcome(lambda: long(row[1:2], other))
+                ):  # noqa: B023
                     wrong.append((f.__name__, other))
         for name in TYPES:
             other = weft.asarray([2]).astype(name)

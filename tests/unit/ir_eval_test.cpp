@@ -173,10 +173,11 @@ TEST(IrEval, CastsBetweenIntegersAndFloats) {
                             : to == dtypes::uint32 ? dtypes::int64
                                                    : to;
       const double whole = std::trunc(v);
-      const Wide carried = std::isnan(v)                                             ? 0
-                           : whole <= static_cast<double>(lowest(carrier))           ? lowest(carrier)
-                           : whole >= std::ldexp(1, carrier.bits - carrier.is_int()) ? highest(carrier)
-                                                                                     : static_cast<Wide>(whole);
+      const Wide carried = std::isnan(v)                                   ? 0
+                           : whole <= static_cast<double>(lowest(carrier)) ? lowest(carrier)
+                           : whole >= std::ldexp(1, carrier.bits - carrier.is_int())
+                               ? highest(carrier)
+                               : static_cast<Wide>(whole);
       const Wide wanted = wrapped(carried, to);
       EXPECT_TRUE(value_of(eval_cast(in, dtypes::float64, to).i, to) == wanted)
           << v << " to " << to.bits;

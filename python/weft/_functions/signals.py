@@ -260,7 +260,9 @@ def _areas(y, x, dx, axis):
 def trapezoid(y, x=None, dx=1.0, axis=-1):
     """The integral along an axis by trapezoids; samples at x, or dx apart."""
     y = value(y)
-    if (wide := widened(y)).dtype != y.dtype:  # sums of 16 bits overflow where the integral does not
+    if (
+        wide := widened(y)
+    ).dtype != y.dtype:  # sums of 16 bits overflow where the integral does not
         own = y.dtype if x is None else weft.result_type(y.dtype, real(beside(x, y)).dtype)
         return trapezoid(wide, x, dx, axis).astype(own)
     if x is None and isinstance(dx, (int, float)) and y.ndim and y.dtype.kind in "fc":

@@ -70,7 +70,8 @@ class Members {
   std::unique_ptr<W[]> slots_;
 };
 
-/// Of words, whose distances from the first value are what they are whether they have a sign or not.
+/// Of words, whose distances from the first value are what they are whether they have a sign or
+/// not.
 template <typename W>
 class NearMembers {
  public:
@@ -102,8 +103,9 @@ class NearMembers {
 
 template <typename T>
 void look_up(const NDArray& x, const NDArray& values, const NDArray& out) {
-  const T *const from = reinterpret_cast<const T*>(x.host()),
-                 *const set = reinterpret_cast<const T*>(values.host());
+  const T *const from = reinterpret_cast<const T*>(x.host()), *const set =
+                                                                  reinterpret_cast<const T*>(
+                                                                      values.host());
   auto* const to = reinterpret_cast<bool*>(out.host());
   const auto all = [&](const auto& members) {
     runtime::Pool::shared().parallel_for(x.size(), 4096, [&](std::int64_t i, std::int64_t end) {

@@ -12,8 +12,7 @@ namespace weft {
 NDArray reduce_slices(ReduceOp op, const NDArray& x, const NDArray& places) {
   const Elem result = reduced_elem(op, x.elem()), kernel = kernel_elem(result);
   const NDArray in = (x.elem() == kernel ? x : x.astype(kernel)).contiguous(),
-                at = places.contiguous(),
-                out = NDArray::empty(x.device(), kernel, places.shape());
+                at = places.contiguous(), out = NDArray::empty(x.device(), kernel, places.shape());
   const ReduceFn reduce = kernels().reduce[static_cast<int>(op)][static_cast<int>(kernel)];
   WEFT_CHECK(reduce, "slices of ", describe(x));
   const auto* const begin = reinterpret_cast<const std::int64_t*>(at.host());

@@ -6,8 +6,8 @@
 
 namespace weft {
 
-/// x combined from each place to the next one, to the end from the last; the element alone where the
-/// next place is not behind it. x: a vector, places: int64, each an index of x.
+/// x combined from each place to the next one, to the end from the last; the element alone where
+/// the next place is not behind it. x: a vector, places: int64, each an index of x.
 NDArray reduce_slices(ReduceOp op, const NDArray& x, const NDArray& places);
 
 }  // namespace weft

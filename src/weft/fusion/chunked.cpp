@@ -294,8 +294,8 @@ struct ChunkedMap::Impl {
     return memory + ((v.kind == Value::Kind::step ? 0 : registers) + v.index) * room;
   }
   /// The same some elements at a time, so that all registers stay in the nearest cache.
-  void run_parts(std::int64_t n, std::vector<const void*>& brought, char* memory,
-                 std::int64_t room, char* last, std::int64_t part) const {
+  void run_parts(std::int64_t n, std::vector<const void*>& brought, char* memory, std::int64_t room,
+                 char* last, std::int64_t part) const {
     for (std::int64_t at = 0; at < n; at += part) {
       const std::int64_t now = std::min(part, n - at);
       run_steps(now, brought.data(), memory, room, last);

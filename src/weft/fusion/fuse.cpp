@@ -132,7 +132,7 @@ bool FusedPlan::Impl::is_leaf(const Lazy& x) const {
   return x->kind != LazyKind::number && (!fuses(x) || slots.count(x.node()) > 0);
 }
 bool FusedPlan::Impl::is_single(const Lazy& x) const {
-  if (x->kind == LazyKind::cast) return is_leaf(x->in[0]);
+  if (x->kind == LazyKind::cast || x->kind == LazyKind::broadcast) return is_leaf(x->in[0]);
   if (x->kind == LazyKind::where && !is_leaf(x->in[0])) return false;
   if (x->kind != LazyKind::elementwise && x->kind != LazyKind::where) return false;
   return std::all_of(x->in.begin(), x->in.end(),

@@ -325,7 +325,7 @@ NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, Operands arrays) {
   auto arg = [&](std::size_t k) { return arrays[k] ? Arg(*arrays[k]) : Arg(x->in[k]->number); };
   switch (x->kind) {
     case LazyKind::cast: return arrays[0]->astype(x.elem());
-    case LazyKind::broadcast: return arrays[0]->broadcast_to(x.shape());
+    case LazyKind::broadcast: return arrays[0]->broadcast_to(x.shape()).copy();
     case LazyKind::where: {
       NDArray out = weft::where(*arrays[0], arg(1), arg(2));
       return out.elem() == x.elem() ? out : out.astype(x.elem());

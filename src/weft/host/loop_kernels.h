@@ -69,9 +69,9 @@ enum class PlaneKernel : std::uint8_t {
 inline constexpr int kPlaneKernels = static_cast<int>(PlaneKernel::count_);
 using PlaneFn = ElementwiseFn;
 
-/// out = (...(in[0] * in[1] + c[0]) * in[1] + ...) + c[n - 1] of n numbers c = in[2], each step a fused
-/// operation where the processor has it; n is a power of two up to 32 (float32, float64). out may be
-/// in[0] or in[1].
+/// out = (...(in[0] * in[1] + c[0]) * in[1] + ...) + c[n - 1] of n numbers c = in[2], each product
+/// and each sum rounded; n is a power of two up to 32 (float32, float64). out may be in[0] or
+/// in[1].
 using PolynomialFn = ElementwiseFn;
 inline constexpr int kPolynomials = 6;
 

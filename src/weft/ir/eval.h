@@ -3,8 +3,8 @@
 // Scalar meaning of every operation, in one place: integers are carried as int64 (unsigned ones as
 // their bit pattern) and wrapped to their width after each operation; floats are carried as double
 // and rounded to their type after each operation. Signed results wrap; min(a, b) is `a < b ? a :
-// b`; a float outside the range of the integer that carries it (float_cast.h) converts to the nearest
-// end, NaN to 0.
+// b`; a float outside the range of the integer that carries it (float_cast.h) converts to the
+// nearest end, NaN to 0.
 
 #include <cstdint>
 #include <span>
