@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::size_t kEntries = 16;  // nanobind has one entry point for each kind of signature
 std::array<vectorcallfunc, kEntries> g_entries{};
+// The two highest bits of a call's count are Python's flag and nanobind's own for constructors.
+constexpr std::size_t kCountBits = ~std::size_t{0} >> 2;
 
 constexpr std::string_view kNoFit = "(): incompatible function arguments.";
 
@@ -195,7 +197,7 @@ template <std::size_t Entry>
 PyObject* enter(PyObject* self, PyObject* const* args, std::size_t count, PyObject* names) {
   PyObject* out = g_entries[Entry](self, args, count, names);
   if (!out) [[unlikely]]
-    replace_error({args, PyVectorcall_NARGS(count), names});
+    replace_error({args, static_cast<Py_ssize_t>(count & kCountBits), names});
   return out;
 }
 
