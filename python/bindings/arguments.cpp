@@ -118,8 +118,9 @@ const Parameter* parameter_of(const std::vector<Parameter>& parameters, const Ca
 }
 
 /// Refuses an integer that fits its parameter in all but its size.
-std::optional<Error> out_of_range(std::string_view name, const std::vector<Accepted>& accepted,
-                                  const Call& call) {
+std::optional<Error> too_large_for_parameter(std::string_view name,
+                                             const std::vector<Accepted>& accepted,
+                                             const Call& call) {
   const Py_ssize_t named = call.names ? PyTuple_GET_SIZE(call.names) : 0;
   for (const auto& [signature, method] : accepted) {
     const std::vector<Parameter> parameters = parameters_of(signature);
@@ -165,7 +166,7 @@ Error refusal_of(const std::string& text, const Call& call) {
     }
     at = next;
   }
-  if (auto range = out_of_range(text.substr(0, end), accepted, call)) {
+  if (auto range = too_large_for_parameter(text.substr(0, end), accepted, call)) {
     for (const Accepted& one : accepted) range->note(cat("accepted: ", one.signature));
     return *range;
   }
