@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::size_t kEntries = 16;  // nanobind has one entry point for each kind of signature
 std::array<vectorcallfunc, kEntries> g_entries{};
+// The two highest bits of a call's count are Python's flag and nanobind's own for constructors.
+constexpr std::size_t kCountBits = ~std::size_t{0} >> 2;
 
 constexpr std::string_view kNoFit = "(): incompatible function arguments.";
 
@@ -116,8 +118,9 @@ const Parameter* parameter_of(const std::vector<Parameter>& parameters, const Ca
 }
 
 /// Refuses an integer that fits its parameter in all but its size.
-std::optional<Error> out_of_range(std::string_view name, const std::vector<Accepted>& accepted,
-                                  const Call& call) {
+std::optional<Error> too_large_for_parameter(std::string_view name,
+                                             const std::vector<Accepted>& accepted,
+                                             const Call& call) {
   const Py_ssize_t named = call.names ? PyTuple_GET_SIZE(call.names) : 0;
   for (const auto& [signature, method] : accepted) {
     const std::vector<Parameter> parameters = parameters_of(signature);
@@ -163,7 +166,7 @@ Error refusal_of(const std::string& text, const Call& call) {
     }
     at = next;
   }
-  if (auto range = out_of_range(text.substr(0, end), accepted, call)) {
+  if (auto range = too_large_for_parameter(text.substr(0, end), accepted, call)) {
     for (const Accepted& one : accepted) range->note(cat("accepted: ", one.signature));
     return *range;
   }
@@ -195,7 +198,7 @@ template <std::size_t Entry>
 PyObject* enter(PyObject* self, PyObject* const* args, std::size_t count, PyObject* names) {
   PyObject* out = g_entries[Entry](self, args, count, names);
   if (!out) [[unlikely]]
-    replace_error({args, PyVectorcall_NARGS(count), names});
+    replace_error({args, static_cast<Py_ssize_t>(count & kCountBits), names});
   return out;
 }
 

@@ -376,3 +376,17 @@ except MemoryError:
 """
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}, capture_output=True, text=True, timeout=300)  # fmt: skip
     assert done.returncode == 0 and done.stdout.strip().endswith("memory"), done.stderr[-600:]
+
+
+@pytest.mark.parametrize("given", [None, 2**70, -1, 10**400, "a", {}])
+def test_constructors_that_take_no_such_argument(given):
+    """nanobind marks calls of its constructors in the count of their arguments."""
+    for make in (
+        lambda: weft.Tensor(None, requires_grad=given),
+        lambda: weft.Tensor(None, given, requires_grad=False),
+        lambda: weft.Tensor(None),
+        lambda: weft.Tensor(),
+        lambda: weft.Schedule(given),
+    ):
+        with pytest.raises(weft.Error):
+            make()
