@@ -142,6 +142,11 @@ bool FusedPlan::Impl::is_single(const Lazy& x) const {
 
 int FusedPlan::Impl::materialise(const Lazy& x) {
   if (auto it = slots.find(x.node()); it != slots.end()) return it->second;
+  // A copy of repeated elements: repeating them makes one.
+  if (host && x->kind == LazyKind::elementwise && x->op == Op::positive &&
+      x->in[0]->kind == LazyKind::broadcast && x.elem() == x->in[0].elem() &&
+      users[x->in[0].node()] == 1 && is_single(x->in[0]))
+    return slots[x.node()] = materialise(x->in[0]);
   Step step;
   step.elem = x.elem();
   step.node = x;
