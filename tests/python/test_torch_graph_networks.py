@@ -4,7 +4,14 @@
 import pytest
 
 torch = pytest.importorskip("torch")
-weft_torch = pytest.importorskip("weft.torch")
+
+from weft.torch import _version  # noqa: E402
+
+if not _version.COMPILES:
+    pytest.skip(
+        f"torch.compile needs torch 2.4, this is {torch.__version__}: tools/test_torch2 runs this file",
+        allow_module_level=True,
+    )
 
 from weft.torch import _backend, opinfo  # noqa: E402
 from weft.torch._backend import Options  # noqa: E402

@@ -6,7 +6,14 @@ import copy
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("weft.torch")
+
+from weft.torch import _version  # noqa: E402
+
+if not _version.COMPILES:
+    pytest.skip(
+        f"torch.compile needs torch 2.4, this is {torch.__version__}: tools/test_torch2 runs this file",
+        allow_module_level=True,
+    )
 
 from torch import nn  # noqa: E402
 from weft.torch import opinfo  # noqa: E402

@@ -94,8 +94,8 @@ def forward_of(op, sample):
     return run, [leaves[i].detach() for i in places]
 
 
-def with_gradients(function, tensors):
-    """The results and the gradients of their weighted sum."""
+def with_gradients(function, tensors, weights=None):
+    """The results and the gradients of their weighted sum; weights: the type to round these to."""
     torch.manual_seed(0)
     given = [t.clone().requires_grad_(t.is_floating_point()) for t in tensors]
     results = function(*given)
@@ -103,18 +103,15 @@ def with_gradients(function, tensors):
     wanted = [t for t in given if t.requires_grad]
     if not out or not wanted:
         return None
-    seeds = [_seed(t) for t in out]
+    seeds = [
+        torch.cos(torch.arange(t.numel()).to(weights or t.dtype)).to(t.dtype).reshape(t.shape)
+        for t in out
+    ]
     found = torch.autograd.grad(out, wanted, seeds, allow_unused=True)
     return [t.detach() for t in results], [g for g in found if g is not None]
 
 
-def _seed(t):
-    """Weights of a result that are the same numbers in all types of floats."""
-    waves = torch.cos(torch.arange(t.numel(), dtype=torch.float64))
-    return (waves.mul(64).round() / 64).to(t.dtype).reshape(t.shape)
-
-
-def without_gradients(function, tensors):
+def without_gradients(function, tensors, weights=None):
     torch.manual_seed(0)
     with torch.no_grad():
         return function(*[t.clone() for t in tensors]), []
@@ -196,7 +193,10 @@ def is_closer(function, tensors, run, compiled, want):
     """Whether the compiled results are at least as near to those of float64 as eager's are, each by its largest error."""
     wide = [_widened(t) for t in tensors]
     try:
-        exact, got = run(function, wide), run(compiled, tensors)
+        narrow = next(
+            (t.dtype for t in tensors if t.dtype in (torch.float16, torch.bfloat16)), None
+        )
+        exact, got = run(function, wide, narrow), run(compiled, tensors)
         for parts in zip(exact, got, want, strict=True):
             for e, g, w in zip(*parts, strict=True):
                 if (
