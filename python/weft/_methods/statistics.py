@@ -203,29 +203,12 @@ class Statistics:
             out = weft.moveaxis(self, axisa, -1).cross(weft.moveaxis(other, axisb, -1), -1)
             return out if out.ndim == 0 else weft.moveaxis(out, -1, axisc)
         dim = axis_of(self, dim)
-        if 2 in (self.shape[dim], other.shape[dim - self.ndim]):
-            return weft.linalg.cross(self, other, axis=dim - self.ndim)
         known = (_core.Tensor, _core.NDArray)  # no values of a transform
-        if (
-            isinstance(self, known)
-            and isinstance(other, known)
-            and not (self.requires_grad or getattr(other, "requires_grad", False))
-        ):
-            last = (
-                dim - self.ndim
-            )  # counted from the back, where operands of fewer axes have it, too
-            a, b = (weft.moveaxis(plain(x), last, 0) for x in (self, other))
-            if a.shape[0] == b.shape[0] == 3:
-                a, b = (x if x.is_contiguous() else x.copy() for x in (a, b))
-                parts = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
-                out = weft.moveaxis(weft.stack(parts, axis=0), 0, last)
-                return _core.Tensor(out, requires_grad=False)
-        before = (slice(None),) * dim
-        a, b = (tuple(x[(*before, i)] for i in range(3)) for x in (self, other))
-        parts = [
-            a[(i + 1) % 3] * b[(i + 2) % 3] - a[(i + 2) % 3] * b[(i + 1) % 3] for i in range(3)
-        ]
-        return weft.stack(parts, axis=dim)
+        apart = isinstance(self, known) and isinstance(other, known)
+        if apart and not (self.requires_grad or getattr(other, "requires_grad", False)):
+            out = weft.linalg.cross(plain(self), plain(other), axis=dim - self.ndim)
+            return _core.Tensor(out, requires_grad=False)
+        return weft.linalg.cross(self, other, axis=dim - self.ndim)
 
     def kron(self, other):
         """The Kronecker product: of matrices blocks, of values of other dimensions likewise along each axis."""
