@@ -91,7 +91,7 @@ def test_equal_upper_halves(n):
 
 def test_permutations_are_those_of_their_numbers():
     key = weft.random.key(9)
-    words = weft.random._pairs(key.seed, key.offset, 5000, weft.device("cpu")).numpy()
+    words = weft._core._random_pairs(key.seed, key.offset, 5000, weft.device("cpu")).numpy()
     assert np.array_equal(
         weft.random.permutation(5000, key=key).numpy(), np.argsort(words, kind="stable")
     )
