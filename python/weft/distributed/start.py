@@ -233,12 +233,21 @@ def _finalize(process):
         MPI.Finalize() if end is None else end()
 
 
+def _wait_in_place_of_ends():
+    """Python's end calls what libraries have asked it to call, the last of them first: a wait for SIGALRM now. The end of MPI would
+    take messages out of the memory that a fork shares with its rank, which then waited for ever (3 of 54 jobs)."""
+    pause = ctypes.cast(ctypes.CDLL(None).pause, ctypes.c_void_p)
+    if ctypes.pythonapi.Py_AtExit(pause):  # its table is full
+        signal.setitimer(signal.ITIMER_REAL, 1e-3)
+
+
 def _end_fork(process, library, repair):
     """At the end of a fork of a rank, which the end of some libraries would wait in for ever: it is bounded, and named."""
     if os.getpid() == process or not hasattr(signal, "alarm"):
         return
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(_FORK_ENDS)
+    _wait_in_place_of_ends()
     raise error(
         weft.DeviceError,
         "distributed.fork.end",
