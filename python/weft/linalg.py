@@ -201,6 +201,10 @@ def cross(x1, x2, /, *, axis=-1):
 
     Other axes broadcast. Raises ShapeError (array.cross.extent).
     """
+    tensors = [type(x) is _core.Tensor for x in (x1, x2)]  # no values of a transform
+    if any(tensors) and not (_linked(x1) or _linked(x2)):
+        arrays = (x.data if known else x for x, known in zip((x1, x2), tensors))
+        return _core.Tensor(cross(*arrays, axis=axis), requires_grad=False)
     if x1.shape[axis] not in (2, 3) or x2.shape[axis] not in (2, 3):
         raise _error(
             _core.ShapeError,

@@ -43,6 +43,18 @@ def weighed(parts):
     return total
 
 
+def phased(part):
+    """One number that depends on the phases of elements, too."""
+    weights = np.exp(0.7j * np.arange(part.size)).reshape(part.shape)
+    weights = (weights if part.dtype.kind == "c" else weights.real).astype(str(part.dtype))
+    return weft.real(part * weft.asarray(weights, device=part.device)).sum()
+
+
+def pairs(factors):
+    """Each left vector times its right one, which no phase of a pair changes."""
+    return weft.expand_dims(factors.U, axis=-1) * weft.expand_dims(factors.Vh, axis=-3)
+
+
 def mixed(values, vectors):
     """Of eigenvalues in any order and their vectors."""
     kind = {"complex64": "float32", "complex128": "float64"}[str(vectors.dtype)]
@@ -54,6 +66,8 @@ def mixed(values, vectors):
 SQUARE = {
     "cholesky": lambda x: weighed([L.cholesky(positive(x))]),
     "cholesky_upper": lambda x: weighed([L.cholesky(positive(x), upper=True)]),
+    "cholesky_phases": lambda x: phased(L.cholesky(positive(x))),
+    "cholesky_upper_phases": lambda x: phased(L.cholesky(positive(x), upper=True)),
     "eigh": lambda x: weighed(L.eigh(symmetric(x))),
     "eigvalsh": lambda x: weighed([L.eigvalsh(symmetric(x))]),
     "eig": lambda x: mixed(*L.eig(x)),
@@ -69,6 +83,7 @@ SQUARE = {
 ANY = {
     "qr": lambda x: weighed(L.qr(x)),
     "svd": lambda x: weighed(L.svd(x, full_matrices=False)),
+    "svd_pairs": lambda x: phased(pairs(L.svd(x, full_matrices=False))),
     "svd_whole": lambda x: weighed([L.svd(x).S, L.svd(x).U[..., : min(x.shape[-2:])]]),
     "svdvals": lambda x: weighed([L.svdvals(x)]),
     "pinv": lambda x: weighed([L.pinv(x)]),

@@ -203,11 +203,6 @@ class Statistics:
             out = weft.moveaxis(self, axisa, -1).cross(weft.moveaxis(other, axisb, -1), -1)
             return out if out.ndim == 0 else weft.moveaxis(out, -1, axisc)
         dim = axis_of(self, dim)
-        known = (_core.Tensor, _core.NDArray)  # no values of a transform
-        apart = isinstance(self, known) and isinstance(other, known)
-        if apart and not (self.requires_grad or getattr(other, "requires_grad", False)):
-            out = weft.linalg.cross(plain(self), plain(other), axis=dim - self.ndim)
-            return _core.Tensor(out, requires_grad=False)
         return weft.linalg.cross(self, other, axis=dim - self.ndim)
 
     def kron(self, other):
