@@ -11,7 +11,9 @@ rng = np.random.default_rng(1905)
 @both
 def test_sums_by_a_tree_of_colors_and_a_broadcast(arch, tmp_path):
     W, n = 8, 5
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param me: u16; param W: u16; param n: u16; param up: [3]color; param down: color;
 const layout_of = @import_module("<layout>");
 const iq = [3]input_queue{ @get_input_queue(2), @get_input_queue(3), @get_input_queue(4) };
@@ -42,6 +44,7 @@ comptime {
   @export_symbol(v_p, "v"); @export_symbol(run);
 }
 """
+    )
     cfg = """
     const up = [3]color{ @get_color(1), @get_color(2), @get_color(3) }; const down = @get_color(8);
     for (@range(u16, 3)) |l| {
@@ -54,12 +57,22 @@ comptime {
     else if (x == W - 1) { @set_color_config(x, y, down, .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } }); }
     else { @set_color_config(x, y, down, .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP, EAST } } }); }
 """
-    text = layout([("v", "[*]f32", True), ("run", "fn()void")], config=cfg, params="param n: u16;", binding=".me = x, .W = W, .n = n, .up = [3]color{ @get_color(1), @get_color(2), @get_color(3) }, .down = @get_color(8)")
+    text = layout(
+        [("v", "[*]f32", True), ("run", "fn()void")],
+        config=cfg,
+        params="param n: u16;",
+        binding=".me = x, .W = W, .n = n, .up = [3]color{ @get_color(1), @get_color(2), @get_color(3) }, .down = @get_color(8)",
+    )
+
     def host(m):
         x = rng.integers(-9, 9, (1, W, n)).astype(np.float32)
-        m.put("v", x); m.launch("run"); got = m.get("v", n)
+        m.put("v", x)
+        m.launch("run")
+        got = m.get("v", n)
         np.testing.assert_array_equal(got, np.broadcast_to(x.sum(1, keepdims=True), x.shape))
-        m.launch("run"); np.testing.assert_array_equal(m.get("v", n), got * W)
+        m.launch("run")
+        np.testing.assert_array_equal(m.get("v", n), got * W)
+
     everywhere(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, host, w=W, params={"n": n})
 
 
@@ -78,7 +91,9 @@ layout {
   }
   @export_name("x", [*]f32, true); @export_name("b", [*]f32, true); @export_name("rr", [*]f32, false); @export_name("run", fn(u16)void);
 }"""
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param c2d STRUCT; param n: u16; param me: u16; param W: u16;
 const mpi = @import_module("<collectives_2d/pe>", .{ .dim_params = c2d.x, .queues = [2]u16{ 2, 4 }, .dest_dsr_ids = [1]u16{ 1 }, .src0_dsr_ids = [1]u16{ 1 }, .src1_dsr_ids = [1]u16{ 1 } });
 const State = enum(u16) { init_rr, edges, pap, rr, done };
@@ -123,17 +138,27 @@ fn run(iters: u16) void {
 }
 comptime { @bind_local_task(next, next_id); @export_symbol(x_p, "x"); @export_symbol(b_p, "b"); @export_symbol(rr_p, "rr"); @export_symbol(run); }
 """
+    )
+
     def host(m):
-        N = W * n; b = rng.standard_normal((1, W, n)).astype(np.float32); m.put("b", b); m.launch("run", np.uint16(N + 3))
+        N = W * n
+        b = rng.standard_normal((1, W, n)).astype(np.float32)
+        m.put("b", b)
+        m.launch("run", np.uint16(N + 3))
         A = 2.5 * np.eye(N) - np.eye(N, k=1) - np.eye(N, k=-1)
-        np.testing.assert_allclose(m.get("x", n).ravel(), np.linalg.solve(A, b.ravel().astype(float)), atol=2e-4)
+        np.testing.assert_allclose(
+            m.get("x", n).ravel(), np.linalg.solve(A, b.ravel().astype(float)), atol=2e-4
+        )
+
     everywhere(tmp_path, arch, {"layout.csl": lay, "pe.csl": pe}, host, w=W, params={"n": n})
 
 
 @both
 def test_a_histogram_on_a_ring_that_control_wavelets_end(arch, tmp_path):
     W, n, bins = 4, 9, 3
-    pe = SYS + """
+    pe = (
+        SYS
+        + """
 param me: u16; param W: u16; param n: u16; param bins: u16;
 const ctl = @import_module("<control>");
 const a = @get_color(8); const b = @get_color(9);
@@ -174,8 +199,21 @@ comptime {
   @export_symbol(v_p, "v"); @export_symbol(c_p, "count"); @export_symbol(run);
 }
 """
-    text = layout([("v", "[*]u16", True), ("count", "[*]u32", True), ("run", "fn()void")], params="param n: u16; param bins: u16;", binding=".me = x, .W = W, .n = n, .bins = bins")
+    )
+    text = layout(
+        [("v", "[*]u16", True), ("count", "[*]u32", True), ("run", "fn()void")],
+        params="param n: u16; param bins: u16;",
+        binding=".me = x, .W = W, .n = n, .bins = bins",
+    )
+
     def host(m):
-        x = rng.integers(0, W * bins, (1, W, n)).astype(np.uint16); m.put16("v", x); m.launch("run")
-        np.testing.assert_array_equal(m.get("count", bins, np.uint32).ravel(), np.bincount(x.ravel(), minlength=W * bins))
-    everywhere(tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, host, w=W, params={"n": n, "bins": bins})
+        x = rng.integers(0, W * bins, (1, W, n)).astype(np.uint16)
+        m.put16("v", x)
+        m.launch("run")
+        np.testing.assert_array_equal(
+            m.get("count", bins, np.uint32).ravel(), np.bincount(x.ravel(), minlength=W * bins)
+        )
+
+    everywhere(
+        tmp_path, arch, {"layout.csl": text, "pe.csl": pe}, host, w=W, params={"n": n, "bins": bins}
+    )

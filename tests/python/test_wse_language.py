@@ -72,8 +72,9 @@ def test_refusals(tmp_path, globals_, body, code, text):
     refused(tmp_path, globals_, body, code, text)
 
 
-ROTATE = "task m(x: u32) void {{}} task n() void {{}} const q = @get_input_queue(2); comptime {{ @initialize_queue(q, .{{ .color = @get_color(3) }}); @set_control_task_table(); {} }}"
+ROTATE = "task m(x: u32) void {{}} task n() void {{}} task m4(x: u32) void {{}} task n4() void {{}} task m5(x: u32) void {{}} task n5() void {{}} const q = @get_input_queue(2); comptime {{ @initialize_queue(q, .{{ .color = @get_color(3) }}); @set_control_task_table(); {} }}"
 BIND = "@bind_rotating_tasks(m, n, @get_data_task_id(q), {});"
+THIRD = BIND.replace("(q)", "(QUEUE)").format(".{ .limit = 1 }")
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,14 @@ BIND = "@bind_rotating_tasks(m, n, @get_data_task_id(q), {});"
             BIND.format(".{ .limit = 2 }") + "@bind_control_task(n, @get_control_task_id(0));",
             "wse.csl.task.bound",
             "id 0 is already bound",
+        ),
+        (
+            "const p = @get_input_queue(4); const r = @get_input_queue(5);"
+            + BIND.format(".{ .limit = 2 }")
+            + THIRD.replace("QUEUE", "p").replace("m, n", "m4, n4")
+            + THIRD.replace("QUEUE", "r").replace("m, n", "m5, n5"),
+            "wse.csl.task.rotation",
+            "this is a third",
         ),
         (
             "@bind_rotating_tasks(n, m, @get_data_task_id(q), .{ .limit = 2 });",
