@@ -80,6 +80,8 @@ MISTAKES = [
     ("", 'asm volatile ("nop");', 2, "wse.csl.parse.form", "inline assembly is not there"),
     ("var x: f64 = 1.0;", "x = 2.0;", 1, "wse.csl.name.unknown", "floats are f16 and f32"),
     ('const m = @import_module("<math>");', "var x = m.subsat(@as(f32, 1.0), 2.0); x = 1.0;", 2, "wse.csl.library.error", "<math>.subsat; in no public document"),
+    ('const t = @import_module("<tile_config>");', "t.filters.set_pass_count(1, 4);", 2, "wse.csl.library.error", "counters of half-wavelets are not there; set_counter"),
+    ('const t = @import_module("<tile_config>");', "if (t.filters.get_state(1) == t.filters.counter_filter_state.DROP) {}", 2, "wse.csl.library.error", "counters of half-wavelets are not there"),
     ('const m = @import_module("<string>"); const s = m.fmt("{X}", .{ 3 });', "@comptime_assert(@strlen(s) == 1);", 1, "wse.csl.library.error", "<string>.fmt; in no public document"),
     ('const m = @import_module("<kernels/fft/fft3d>");', "", 1, "wse.csl.module.library", "<kernels/fft/fft3d> is not there; <kernels/fft/fft3d_layout> lays the whole transform out"),
     ("var s: i32 = 1; var u: u32 = 2;", "s = s + u;", 2, "wse.csl.type.mismatch", "types i32 and u32 do not go together; where that has all its values; @as(T, value)"),
