@@ -153,8 +153,9 @@ out[18] = @as(u32, @strlen(tc.target_name));
   expect_error(
       single(as_task(head, "tc.exceptions.set_exception_mask(tc.exceptions.FP_DIV_BY_0);")),
       "wse.csl.library.error", "does not stop at exceptions");
-  expect_error(single(as_task(head, "tc.control_transform.set_mask(2);")), "wse.csl.library.error",
-               "does not change the index");
+  expect_error(
+      single(as_task(head, "tc.filters.set_state(1, tc.filters.counter_filter_state.DROP);")),
+      "wse.csl.library.error", "counters of half-wavelets are not there");
   expect_error(single(as_task(head,
                               "tc.switch_config.set_rxtx_switch_pos1(@get_color(1), EAST, "
                               "WEST);")),
