@@ -12,7 +12,15 @@ PROGRAMS = ROOT / "tests/targets/wse/programs"
 PAGE = ROOT / "docs/targets/wse.md"
 BEGIN, END = "<!-- builtins -->\n", "<!-- end of builtins -->\n"
 MACHINES = ["wse2", "wse3"]
-ABSENT = {"wse2": {"get_ut_id", "queue_flush", "set_control_task_table", "set_empty_queue_handler"}}
+ABSENT = {
+    "wse2": {
+        "bind_rotating_tasks",
+        "get_ut_id",
+        "queue_flush",
+        "set_control_task_table",
+        "set_empty_queue_handler",
+    }
+}
 
 
 def names(path, macro):

@@ -52,8 +52,8 @@ VECTOR = "var v = @zeros([3]{0}); const d = @get_dsd(mem1d_dsd, .{{ .base_addres
         (
             "task m(x: u32) void {} task n() void {} comptime { @bind_rotating_tasks(m, n, @get_data_task_id(@get_color(3)), .{ .limit = 2 }); }",
             "",
-            "wse.csl.builtin.absent",
-            "@bind_rotating_tasks is not there",
+            "wse.csl.builtin.wse3",
+            "@bind_rotating_tasks exists on WSE-3 only",
         ),
         (VECTOR.format("f16", "u16"), "@fmach(d, d, d, k);", "wse.csl.dsd.operand", "found u16"),
         (VECTOR.format("f32", "i32"), "@fmacs(d, d, d, k);", "wse.csl.dsd.operand", "found i32"),
@@ -70,6 +70,50 @@ VECTOR = "var v = @zeros([3]{0}); const d = @get_dsd(mem1d_dsd, .{{ .base_addres
 )
 def test_refusals(tmp_path, globals_, body, code, text):
     refused(tmp_path, globals_, body, code, text)
+
+
+ROTATE = "task m(x: u32) void {{}} task n() void {{}} task m4(x: u32) void {{}} task n4() void {{}} task m5(x: u32) void {{}} task n5() void {{}} const q = @get_input_queue(2); comptime {{ @initialize_queue(q, .{{ .color = @get_color(3) }}); @set_control_task_table(); {} }}"
+BIND = "@bind_rotating_tasks(m, n, @get_data_task_id(q), {});"
+THIRD = BIND.replace("(q)", "(QUEUE)").format(".{ .limit = 1 }")
+
+
+@pytest.mark.parametrize(
+    "calls,code,text",
+    [
+        (BIND.format(".{ .init = 1 }"), "wse.csl.task.rotation", "need a .limit"),
+        (
+            BIND.format(".{ .init = 3, .limit = 2 }"),
+            "wse.csl.task.rotation",
+            "init may not exceed limit",
+        ),
+        (BIND.format(".{ .limit = -1 }"), "wse.csl.id.range", "limit is a number from 0"),
+        (
+            BIND.format(".{ .limit = 2, .step = 1 }"),
+            "wse.csl.settings.unknown",
+            "legal are limit and init",
+        ),
+        (
+            BIND.format(".{ .limit = 2 }") + "@bind_control_task(n, @get_control_task_id(0));",
+            "wse.csl.task.bound",
+            "id 0 is already bound",
+        ),
+        (
+            "const p = @get_input_queue(4); const r = @get_input_queue(5);"
+            + BIND.format(".{ .limit = 2 }")
+            + THIRD.replace("QUEUE", "p").replace("m, n", "m4, n4")
+            + THIRD.replace("QUEUE", "r").replace("m, n", "m5, n5"),
+            "wse.csl.task.rotation",
+            "this is a third",
+        ),
+        (
+            "@bind_rotating_tasks(n, m, @get_data_task_id(q), .{ .limit = 2 });",
+            "wse.csl.task.arguments",
+            'data task "n" needs an argument',
+        ),
+    ],
+)
+def test_pairs_of_rotating_tasks_that_are_none(tmp_path, calls, code, text):
+    refused(tmp_path, ROTATE.format(calls), "", code, text, arch="wse3")
 
 
 @pytest.mark.parametrize(

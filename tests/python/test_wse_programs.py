@@ -96,9 +96,9 @@ def test_program(name, tmp_path):
     assert done.stdout.count("SUCCESS") >= runs, done.stdout
 
 
-def refused(tmp_path, globals_, body, code, text):
+def refused(tmp_path, globals_, body, code, text, arch="wse2"):
     with pytest.raises(wse.WseError) as caught:
-        compiled(tmp_path, {"pe.csl": globals_ + START % body})
+        compiled(tmp_path, {"pe.csl": globals_ + START % body}, arch)
     assert caught.value.code == code and text in str(caught.value)
 
 

@@ -184,6 +184,7 @@ std::uint64_t math_call(MathFn fn, Ty ty, std::uint64_t a, std::uint64_t b) {
     case MathFn::is_finite: return std::isfinite(x);
     case MathFn::erf: r = std::erf(x); break;
     case MathFn::cbrt: r = std::cbrt(x); break;
+    case MathFn::sigmoid: r = 1 / (1 + std::exp(-x)); break;
     case MathFn::pow: r = std::pow(x, y); break;
     case MathFn::atan2: r = std::atan2(x, y); break;
     case MathFn::fmin: r = std::fmin(x, y); break;

@@ -178,6 +178,8 @@ Pe& Fabric::make(std::uint32_t index) {
       std::uint64_t args[2] = {address, value};
       configure(*pe, ConfigFn::set_register, args);
     }
+    for (std::size_t k = 0; k < program->rotations.size(); ++k)
+      core(*pe).rotated[k] = program->rotations[k].init;
     for (const StartConfig& c : program->start_config) {
       std::uint64_t args[3] = {c.args[0], c.args[1], c.args[2]};
       configure(*pe, static_cast<ConfigFn>(c.fn), args);

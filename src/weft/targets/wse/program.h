@@ -110,6 +110,7 @@ enum class MathFn : std::uint8_t {
   fscale,
   fmod,
   copysign,  // two operands
+  sigmoid,   // one
 };
 
 enum class PrintKind : std::uint8_t { text, character, decimal, hex, real, line, binary };
@@ -360,6 +361,13 @@ struct ColorRoute {
   Route route;
 };
 
+/// @bind_rotating_tasks: every `limit` starts of an input queue's data task its control task
+/// `entry` starts instead.
+struct Rotation {
+  std::uint8_t queue = 0, entry = 0;
+  std::uint32_t limit = 0, init = 0;
+};
+
 /// A call of ConfigFn that a program makes before anything runs.
 struct StartConfig {
   std::uint8_t fn = 0;
@@ -386,6 +394,7 @@ struct Program {
   std::vector<std::pair<std::uint8_t, std::uint16_t>> empty_handlers;
   std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config: address, value
   std::vector<StartConfig> start_config;                           // after the registers
+  std::vector<Rotation> rotations;
   // <message_passing>: the colour on which messages leave the PE and the one on which they come.
   std::uint8_t post_out = kNone8, post_in = kNone8;
   std::uint8_t control_stride = 0;  // @set_control_task_table: entries per table; 0: no own table
@@ -500,6 +509,7 @@ enum class ConfigFn : std::uint8_t {
   change_route,          // colour, 0 set / 1 toggle / 2 clear, bit (0..4 rx, 5..9 tx)
   set_position,          // colour, current switch position
   queue_bits,            // 0 in / 1 out, 0 empty / 1 full -> a bit per queue
+  transform_mask,        // bits by which .control_transform changes the entry of a control wavelet
 };
 
 }  // namespace weft::wse

@@ -17,7 +17,7 @@ namespace weft::wse {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint64_t kMagic = 0x34305f6573775f77ull;  // "w_wse_04"
+constexpr std::uint64_t kMagic = 0x35305f6573775f77ull;  // "w_wse_05"
 
 struct Writer {
   std::string out;
@@ -133,11 +133,15 @@ void fields(A& a, StartConfig& v) {
   all(a, v.fn, v.args);
 }
 template <typename A>
+void fields(A& a, Rotation& v) {
+  all(a, v.queue, v.entry, v.limit, v.init);
+}
+template <typename A>
 void fields(A& a, Program& v) {
   all(a, v.name, v.files, v.strings, v.constants, v.functions, v.dsds, v.bulks, v.maps, v.dsr_loads,
       v.initial_dsrs, v.fifos, v.tasks, v.states, v.queues, v.routes, v.teardown_handlers,
-      v.empty_handlers, v.registers, v.start_config, v.post_out, v.post_in, v.control_stride,
-      v.image, v.data_bytes, v.code_bytes, v.symbols, v.exports, v.fp16, v.pairs);
+      v.empty_handlers, v.registers, v.start_config, v.rotations, v.post_out, v.post_in,
+      v.control_stride, v.image, v.data_bytes, v.code_bytes, v.symbols, v.exports, v.fp16, v.pairs);
 }
 template <typename A>
 void fields(A& a, Export& v) {

@@ -70,7 +70,7 @@ std::uint32_t Fabric::read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now) {
         data &= 0xffffu;
       }
       if ((c.flags & Dsd::kControlTransform) && c.bytes == 4 && head.control & 1u)
-        data |= kTransformed;
+        data = (data ^ static_cast<std::uint32_t>(pe.core->transform_mask) << 16) | kTransformed;
       pop_queue(w, pe, c.queue, pe.op_time, now);
       return data;
     }

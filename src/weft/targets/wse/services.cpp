@@ -371,6 +371,9 @@ std::uint64_t Fabric::configure(Pe& pe, ConfigFn fn, const std::uint64_t* a) {
       }
       return bits;
     }
+    case ConfigFn::transform_mask:
+      core(pe).transform_mask = static_cast<std::uint8_t>(a[0] & 63u);
+      return 0;
     case ConfigFn::queue_empty: return a[0] >= pe.in.size() || pe.in[a[0]].count == 0;
   }
   return 0;

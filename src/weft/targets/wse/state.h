@@ -316,10 +316,12 @@ struct alignas(64) Core {
   std::unique_ptr<MapRun> map;
   ArenaVector<FifoState> fifos;
   // Up to here what most visits read.
-  std::uint8_t wanted = kNone8;  // the microthread that an operation has waited for last
-  Cycle dsr_loaded = -1000;      // when a descriptor's register was loaded last
-  std::vector<Dsr> dsrs;         // 3 * 32, only if the program loads any
-  std::string line;              // simprint line in the making
+  std::uint8_t wanted = kNone8;            // the microthread that an operation has waited for last
+  std::uint8_t transform_mask = 0;         // of .control_transform
+  std::array<std::uint32_t, 2> rotated{};  // starts of the tasks of Program::rotations
+  Cycle dsr_loaded = -1000;                // when a descriptor's register was loaded last
+  std::vector<Dsr> dsrs;                   // 3 * 32, only if the program loads any
+  std::string line;                        // simprint line in the making
   std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config
   std::vector<std::pair<Cycle, Cycle>> gaps;  // cycles before Pe::worked_until without an element
 };

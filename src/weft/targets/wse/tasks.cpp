@@ -106,6 +106,23 @@ int control_entry(const Pe& pe, const InQueue& in, std::uint32_t payload) {
 }
 }  // namespace
 
+namespace {
+/// The control task that starts instead of a queue's data task, which counts its starts; -1: none.
+int rotated_entry(Pe& pe, int queue) {
+  const std::vector<Rotation>& rotations = pe.program->rotations;
+  for (std::size_t k = 0; k < rotations.size(); ++k) {
+    if (rotations[k].queue != queue) continue;
+    std::uint32_t& count = pe.core->rotated[k];
+    if (count == rotations[k].limit) {
+      count = 0;
+      return rotations[k].entry;
+    }
+    ++count;
+  }
+  return -1;
+}
+}  // namespace
+
 void Fabric::enter(Pe& pe, std::uint16_t function, const std::vector<std::uint64_t>& args) {
   Core& k = core(pe);
   const Function& fn = pe.program->functions[function];
@@ -256,11 +273,15 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     pe.last_task = static_cast<std::uint8_t>(best);
     if (queue >= 0) {
       std::uint32_t data = chosen.data;
-      bool is_control = space == TaskSpace::control;
-      const TaskBinding& b =
-          pe.program->tasks[is_control ? t.control[static_cast<std::size_t>(control_entry(
-                                             pe, pe.in[static_cast<std::size_t>(queue)], data))]
-                                       : t.data[static_cast<std::size_t>(best)]];
+      std::uint16_t task = space == TaskSpace::control
+                               ? t.control[static_cast<std::size_t>(control_entry(
+                                     pe, pe.in[static_cast<std::size_t>(queue)], data))]
+                               : t.data[static_cast<std::size_t>(best)];
+      if (space == TaskSpace::queue && !pe.program->rotations.empty()) {
+        const int entry = rotated_entry(pe, queue);
+        if (entry >= 0) task = t.control[static_cast<std::size_t>(entry)];
+      }
+      const TaskBinding& b = pe.program->tasks[task];
       pop_queue(w, pe, static_cast<std::size_t>(queue), now, now);
       function = b.function;
       if (b.args.size() == 1)

@@ -468,6 +468,7 @@ class Analyzer {
   TaskRef task_ref(const Operand& op, Pos pos, bool for_blocking);
   Operand task_control(Node* node, Op known_op, Op reg_op);
   Operand bind_task(Node* node, T kind);
+  void bind_task(Node* node, const Value& task, Pos task_pos, Value id, Pos id_pos, T kind);
   bool route_from(const Value& config, Route& route, int color, Pos pos);
   std::uint8_t port_set(const Value& v, Pos pos, bool out);
   int color_of(const Value& v, Pos pos);

@@ -43,12 +43,6 @@ Operand Analyzer::eval_builtin(Node* node, TypeRef hint) {
       if (bulks[k] == n) node->cache = kBulkBase + static_cast<int>(k);
     }
     if (node->cache < 0) {
-      if (n == "bind_rotating_tasks")
-        fail(
-            node->pos, "wse.csl.builtin.absent",
-            "@bind_rotating_tasks is not there: no public document says whether the alternate task "
-            "takes the wavelet that starts it",
-            "bind one data task that counts its runs");
       std::vector<std::string> names;
       for (const BuiltinRow& r : rows) names.emplace_back(r.name);
       for (std::string_view b : bulks) names.emplace_back(b);

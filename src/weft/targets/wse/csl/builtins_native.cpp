@@ -32,7 +32,7 @@ constexpr MathRow kMath[] = {
     {"pow", MathFn::pow, true},           {"atan2", MathFn::atan2, true},
     {"fmin", MathFn::fmin, true},         {"fmax", MathFn::fmax, true},
     {"fscale", MathFn::fscale, true},     {"fmod", MathFn::fmod, true},
-    {"copysign", MathFn::copysign, true},
+    {"copysign", MathFn::copysign, true}, {"sigmoid", MathFn::sigmoid, false},
 };
 
 double math_value(MathFn fn, double x, double y) {
@@ -65,6 +65,7 @@ double math_value(MathFn fn, double x, double y) {
     case MathFn::is_finite: return std::isfinite(x);
     case MathFn::erf: return std::erf(x);
     case MathFn::cbrt: return std::cbrt(x);
+    case MathFn::sigmoid: return 1 / (1 + std::exp(-x));
     case MathFn::pow: return std::pow(x, y);
     case MathFn::atan2: return std::atan2(x, y);
     case MathFn::fmin: return std::fmin(x, y);
@@ -140,6 +141,18 @@ Operand Analyzer::bi_weft_int_bits(Node* node, TypeRef) {
   TypeRef t = type_arg(node, 0);
   const int bits = !t->is_int() ? 0x10000 : t->is_signed() ? -1 - t->bits() : t->bits();
   return known_operand(make_int(types_.comptime_int, bits));
+}
+/// Of a type in the PE's memory: its bits, bytes or alignment in bytes.
+Operand Analyzer::bi_weft_type_size(Node* node, TypeRef) {
+  TypeRef t = type_arg(node, 0);
+  const std::string what = string_arg(node, 1);
+  if (!t->runtime || t->size == 0)
+    fail(node->list[0]->pos, "wse.csl.type.runtime",
+         cat("type ", text(t), " has no size: it exists only at compile time"));
+  const auto n = what == "bits"    ? static_cast<std::uint32_t>(t->bits())
+                 : what == "bytes" ? t->size
+                                   : t->align;
+  return known_operand(make_int(types_.comptime_int, n));
 }
 Operand Analyzer::bi_weft_stream(Node* node, TypeRef) {
   Value c = known_arg(node, 0);
@@ -234,7 +247,8 @@ Operand Analyzer::bi_weft_config(Node* node, TypeRef) {
                                                "timer_left",
                                                "change_route",
                                                "set_position",
-                                               "queue_bits"};
+                                               "queue_bits",
+                                               "transform_mask"};
   std::string n = string_arg(node, 0);
   int fn = -1;
   for (std::size_t k = 0; k < std::size(names); ++k) {
@@ -242,7 +256,8 @@ Operand Analyzer::bi_weft_config(Node* node, TypeRef) {
   }
   if (fn < 0) fail(node->pos, "wse.csl.builtin.native", cat("no tile configuration \"", n, "\""));
   auto which = static_cast<ConfigFn>(fn);
-  if (known() && (which == ConfigFn::set_task_priority || which == ConfigFn::set_main_priority)) {
+  if (known() && (which == ConfigFn::set_task_priority || which == ConfigFn::set_main_priority ||
+                  which == ConfigFn::transform_mask)) {
     need_program(node->pos, n);
     StartConfig c;
     c.fn = static_cast<std::uint8_t>(fn);

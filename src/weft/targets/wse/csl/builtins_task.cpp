@@ -78,17 +78,23 @@ Operand Analyzer::bind_task(Node* node, T kind) {
   need_program(node->pos, "binding a task");
   if (!known()) fail(node->pos, "wse.csl.builtin.context", "tasks are bound in a comptime block");
   Value task = known_arg(node, 0), id = known_arg(node, 1);
+  bind_task(node, task, node->list[0]->pos, id, node->list[1]->pos, kind);
+  return void_operand();
+}
+
+void Analyzer::bind_task(Node* node, const Value& task, Pos task_pos, Value id, Pos id_pos,
+                         T kind) {
   Pos pos = node->pos;
   bool callable = (task.type->kind == T::function || task.type->kind == T::fn) && task.p;
   if (!callable || !static_cast<const Decl*>(task.p)->node->has(kTask)) {
-    fail(node->list[0]->pos, "wse.csl.task.expected",
+    fail(task_pos, "wse.csl.task.expected",
          cat("expected a task, found ",
              task.type->kind == T::function ? "a function" : text(task.type)));
   }
   if (kind == T::data_task_id && id.type->kind == T::color && options_.arch == Arch::wse2)
     id.type = types_.get(T::data_task_id);
   if (id.type->kind != kind) {
-    fail(node->list[1]->pos, "wse.csl.type.mismatch",
+    fail(id_pos, "wse.csl.type.mismatch",
          cat("expected a ", basic_name(kind), ", found ", text(id.type)),
          id.type->is_any_int() ? cat("@get_", basic_name(kind), "(",
                                      kind == T::data_task_id ? "color or queue" : "n", ")")
@@ -151,7 +157,6 @@ Operand Analyzer::bind_task(Node* node, T kind) {
          cat("task \"", name(d->name), "\" cannot return ", text(fn->type->elem)));
   program_->out.tasks.push_back(std::move(binding));
   program_->tasks.push_back(bound);
-  return void_operand();
 }
 
 Operand Analyzer::bi_bind_local_task(Node* node, TypeRef) {
@@ -162,6 +167,56 @@ Operand Analyzer::bi_bind_data_task(Node* node, TypeRef) {
 }
 Operand Analyzer::bi_bind_control_task(Node* node, TypeRef) {
   return bind_task(node, T::control_task_id);
+}
+
+/// A data task of a queue, and the control task that starts instead of it at times: the one of
+/// number 0 in the queue's table.
+Operand Analyzer::bi_bind_rotating_tasks(Node* node, TypeRef) {
+  need_wse3(node->pos, "@bind_rotating_tasks");
+  need_program(node->pos, "binding a task");
+  if (!known()) fail(node->pos, "wse.csl.builtin.context", "tasks are bound in a comptime block");
+  bind_task(node, known_arg(node, 0), node->list[0]->pos, known_arg(node, 2), node->list[2]->pos,
+            T::data_task_id);
+  Value alt = known_arg(node, 1), config = known_arg(node, 3);
+  const Pos pos = node->pos, alt_pos = node->list[1]->pos, config_pos = node->list[3]->pos;
+  if (config.type->kind != T::struct_)
+    fail(config_pos, "wse.csl.type.mismatch", cat("expected a struct, found ", text(config.type)));
+  Rotation rotation;
+  rotation.queue = static_cast<std::uint8_t>(known_arg(node, 2).i);
+  bool limited = false;
+  for (std::size_t k = 0; k < config.type->fields.size(); ++k) {
+    const std::string& f = name(config.type->fields[k].name);
+    const Value& v = aggregate(config).at(static_cast<std::int64_t>(k));
+    if (f != "limit" && f != "init")
+      fail(config_pos, "wse.csl.settings.unknown",
+           cat("rotating tasks have no setting \"", f, "\""), "legal are limit and init");
+    if (!v.type->is_any_int() || v.i < 0 || v.i > 0xffffffffu)
+      fail(config_pos, "wse.csl.id.range",
+           cat(f, " is a number from 0 to 2^32 - 1, found ", show(v)));
+    (f == "limit" ? rotation.limit : rotation.init) = static_cast<std::uint32_t>(v.i);
+    limited = limited || f == "limit";
+  }
+  if (!limited || rotation.init > rotation.limit)
+    fail(config_pos, "wse.csl.task.rotation",
+         limited ? cat("init is ", rotation.init, ", limit ", rotation.limit,
+                       ": init may not exceed limit")
+                 : std::string("rotating tasks need a .limit"));
+  const std::size_t number = program_->out.rotations.size();
+  if (number == 2)
+    fail(pos, "wse.csl.task.rotation", "a PE has two pairs of rotating tasks; this is a third");
+  program_->out.rotations.push_back(rotation);
+  // The queue's table is known when all comptime blocks have run.
+  program_->deferred.push_back([this, node, alt, alt_pos, number] {
+    Rotation& r = program_->out.rotations[number];
+    int table = 0;
+    for (const QueueInit& q : program_->out.queues) {
+      if (!q.output && q.queue == r.queue) table = q.control_table;
+    }
+    r.entry = static_cast<std::uint8_t>(table * program_->out.control_stride & 63);
+    bind_task(node, alt, alt_pos, make_int(types_.get(T::control_task_id), r.entry), alt_pos,
+              T::control_task_id);
+  });
+  return void_operand();
 }
 
 Analyzer::TaskRef Analyzer::task_ref(const Operand& op, Pos pos, bool) {
