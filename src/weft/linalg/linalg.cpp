@@ -10,6 +10,7 @@
 #include "weft/linalg/lapack.h"
 #include "weft/linalg/linalg_device.h"
 #include "weft/linalg/small_lu.h"
+#include "weft/linalg/triangular.h"
 
 namespace weft::linalg {
 
@@ -64,6 +65,35 @@ NDArray solve_few(const NDArray& a, const NDArray& b, std::string_view name, con
   return b;
 }
 
+/// The solution in place of `b`, of many rows and right sides.
+template <typename T>
+NDArray solve_by_products(const NDArray& a, const NDArray& b, std::string_view name,
+                          const NDArray& given) {
+  const NDArray A = columns(a);
+  const std::int64_t n = b.shape()[b.ndim() - 2], k = b.shape()[b.ndim() - 1];
+  auto* getrf = routine<void(const Int*, const Int*, T*, const Int*, Int*, Int*)>(
+      spelled<T>("getrf").c_str());
+  const OneThread alone(n);
+  std::vector<Int> pivots(static_cast<std::size_t>(batch_of(A) * n));
+  const Int in = static_cast<Int>(n);
+  Int info = 0;
+  for (std::int64_t m = 0, count = batch_of(A); m < count; ++m) {
+    getrf(&in, &in, data<T>(A) + m * n * n, &in, pivots.data() + m * n, &info);
+    if (info > 0) failed(name, "singular", given, m);
+  }
+  const NDArray negative = apply(Op::negative, A.transpose(-2, -1).contiguous());
+  for (std::int64_t m = 0, count = batch_of(A); m < count; ++m) {
+    T* const x = data<T>(b) + m * n * k;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t p = pivots[static_cast<std::size_t>(m * n + i)] - 1;
+      if (p != i) std::swap_ranges(x + i * k, x + (i + 1) * k, x + p * k);
+    }
+    for (const bool upper : {false, true})
+      solve_triangle<T>(upper, !upper, n, k, data<T>(negative) + m * n * n, x);
+  }
+  return b;
+}
+
 template <typename T>
 NDArray solve_by_columns(const NDArray& a, const NDArray& b, std::string_view name,
                          const NDArray& given) {
@@ -112,7 +142,9 @@ NDArray solve(const NDArray& a_in, const NDArray& b_in, std::string_view name) {
   const NDArray whole = a_in.broadcast_to(sa).astype(wide), right = b.broadcast_to(sb).astype(wide);
   NDArray out;
   by_type(wide, [&]<typename T>(T) {
+    const bool large = n >= kTriangularRows && k >= kTriangularColumns;
     out = n <= kFewRows<T> ? solve_few<T>(whole, right, name, a_in)
+          : large          ? solve_by_products<T>(whole, right, name, a_in)
                            : solve_by_columns<T>(whole, right, name, a_in);
   });
   out = out.elem() == e ? out.contiguous() : out.astype(e);
