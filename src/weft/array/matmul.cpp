@@ -132,7 +132,7 @@ void complex(std::int64_t m, std::int64_t n, std::int64_t k, const std::complex<
              std::int64_t a_row, std::int64_t, const std::complex<T>* b, std::int64_t b_row,
              std::int64_t b_col, std::complex<T>* c, std::int64_t ldc) {
   complex_gemm<T>(m, n, k, reinterpret_cast<const T*>(a), a_row, reinterpret_cast<const T*>(b),
-                  b_row, b_col, reinterpret_cast<T*>(c), ldc, false);
+                  b_row, b_col, reinterpret_cast<T*>(c), ldc);
 }
 
 template <typename T, typename F>

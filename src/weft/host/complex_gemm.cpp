@@ -54,9 +54,8 @@ void column(I m, I k, const T* a, I a_row, const T* b, I b_row, T* c, I ldc) {
 }  // namespace
 
 template <typename T>
-void complex_gemm(I m, I n, I k, const T* a, I a_row, const T* b, I b_row, I b_col, T* c, I ldc,
-                  bool add) {
-  if (n == 1 && !add) return column(m, k, a, a_row, b, b_row, c, ldc);
+void complex_gemm(I m, I n, I k, const T* a, I a_row, const T* b, I b_row, I b_col, T* c, I ldc) {
+  if (n == 1) return column(m, k, a, a_row, b, b_row, c, ldc);
   const I rows = std::min(k, kRows<T>), columns = std::min(n, kColumns);
   const auto wide =
       std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(4 * rows * columns));
@@ -71,12 +70,12 @@ void complex_gemm(I m, I n, I k, const T* a, I a_row, const T* b, I b_row, I b_c
         }
       });
       gemm<T>(m, 2 * width, 2 * depth, a + 2 * p, 2 * a_row, 1, wide.get(), 2 * width, 1, c + 2 * j,
-              2 * ldc, add || p > 0);
+              2 * ldc, p > 0);
     }
   }
 }
 
-template void complex_gemm(I, I, I, const float*, I, const float*, I, I, float*, I, bool);
-template void complex_gemm(I, I, I, const double*, I, const double*, I, I, double*, I, bool);
+template void complex_gemm(I, I, I, const float*, I, const float*, I, I, float*, I);
+template void complex_gemm(I, I, I, const double*, I, const double*, I, I, double*, I);
 
 }  // namespace weft

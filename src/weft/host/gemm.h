@@ -83,17 +83,16 @@ extern template class PackedMatrix<double>;
 
 /// C = A B of complex numbers (pairs of T), by the product of reals: rows of A and C are rows of
 /// twice as many reals, and a row b of B stands for the two rows b and i b. Steps count complex
-/// numbers; A has unit steps along its rows. `add`: to what C holds.
+/// numbers; A has unit steps along its rows.
 template <typename T>
 void complex_gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
-                  const T* b, std::int64_t b_row, std::int64_t b_col, T* c, std::int64_t ldc,
-                  bool add);
+                  const T* b, std::int64_t b_row, std::int64_t b_col, T* c, std::int64_t ldc);
 extern template void complex_gemm(std::int64_t, std::int64_t, std::int64_t, const float*,
                                   std::int64_t, const float*, std::int64_t, std::int64_t, float*,
-                                  std::int64_t, bool);
+                                  std::int64_t);
 extern template void complex_gemm(std::int64_t, std::int64_t, std::int64_t, const double*,
                                   std::int64_t, const double*, std::int64_t, std::int64_t, double*,
-                                  std::int64_t, bool);
+                                  std::int64_t);
 
 /// C = A B where A has a few rows and those of B are contiguous: B is not packed.
 inline constexpr std::int64_t kThinRows = 16;

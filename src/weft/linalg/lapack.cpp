@@ -17,7 +17,8 @@ constexpr const char* kLibraries[] = {"libopenblas.so.0", "liblapack.so.3", "lib
 void* opened(const char* name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
 
 /// The kernels that OpenBLAS should take where it did not know this processor's model, which came
-/// after it, and took those of its oldest one; null where it did, or whoever runs the program chose.
+/// after it, and took those of its oldest one; null where it did, or whoever runs the program
+/// chose.
 const char* better_kernels(void* library) {
 #if defined(__x86_64__)
   using Name = char*();
