@@ -304,7 +304,9 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, device=N
     if _complex_ends(start, stop):
         ends = (_complex(v, device) for v in (start, stop))
         exponents = weft.linspace(*ends, num, endpoint=endpoint, dtype="complex128", axis=axis)
-        return weft.exp(exponents * math.log(base)).astype(weft.asarray(1j).dtype if dtype is None else dtype)
+        return weft.exp(exponents * math.log(base)).astype(
+            weft.asarray(1j).dtype if dtype is None else dtype
+        )
     out = base ** weft.linspace(
         start,
         stop,
