@@ -213,7 +213,7 @@ bool run_rows(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, Ele
       out.size() / inner, grain, [&](std::int64_t begin, std::int64_t end) {
         std::optional<RowStarts> starts[kIn];
         const void* in[kIn];
-        const char* following[kIn];
+        const char* following[kIn] = {};
         for (int k = 0; k < kIn; ++k) {
           const Feed& f = feeds[k];
           if (f.mode != Feed::Mode::gather) continue;

@@ -27,6 +27,9 @@ constexpr std::int64_t kSorted = 128;
 /// And up to here where vectors sort.
 constexpr std::int64_t kVectorSorted = 1024;
 
+/// Rows up to which parting at one key at a time, in vectors, costs less than at two that were drawn.
+constexpr std::int64_t kQuick = 16384;
+
 /// Keys are integers, so that there is no NaN and no zero with a sign (sort_kernels.h).
 template <typename K>
 constexpr Elem key_elem() {
@@ -92,7 +95,7 @@ class Selection {
 
   /// Puts the keys at `places`, ascending and less than n, where sorting would.
   void arrange(K* x, std::int64_t n, std::span<const std::int64_t> places) {
-    if (quick_select_runs()) quick_select(x, n, places, middle_);
+    if (n <= kQuick && quick_select_runs()) quick_select(x, n, places, middle_);
     else arrange_part(x, n, places, 0);
   }
 
