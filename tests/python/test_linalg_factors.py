@@ -110,7 +110,7 @@ def test_small_numbers_on_the_diagonal_of_a_triangle(dtype):
     got = _core._solve_triangular(weft.asarray(a), weft.asarray(b), False, False).numpy()
     np.testing.assert_array_equal(got[5], np.full(20, 4, dtype))
     assert not np.isfinite(got[7]).any()
-    np.testing.assert_array_equal(got[[0, 6, 63]], b[:3])
+    np.testing.assert_array_equal(got[[0, 6]], b[:2])
 
 
 @pytest.mark.parametrize("dtype", KINDS)

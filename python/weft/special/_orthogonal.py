@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import weft
 
-from .._boundary import refused
-from .._functions.common import beside, plain, real
+from .._functions.common import beside, plain, real, refused
 
 #: name -> (p1 from x, p[k + 1] from (x, k, p[k], p[k - 1])); p0 is 1.
 _TWICE = lambda x, k, p, before: 2.0 * x * p - before  # noqa: E731

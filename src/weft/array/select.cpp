@@ -27,7 +27,8 @@ constexpr std::int64_t kSorted = 128;
 /// And up to here where vectors sort.
 constexpr std::int64_t kVectorSorted = 1024;
 
-/// Rows up to which parting at one key at a time, in vectors, costs less than at two that were drawn.
+/// Rows up to which parting at one key at a time, in vectors, costs less than at two that were
+/// drawn.
 constexpr std::int64_t kQuick = 16384;
 
 /// Keys are integers, so that there is no NaN and no zero with a sign (sort_kernels.h).
