@@ -443,6 +443,8 @@ def test_truth_values_are_compared(name):
     for a, b in ((TRUTH, OTHER), (OTHER, TRUTH), (TRUTH, True), (False, TRUTH), (TRUTH[:, ::2], OTHER[1:])):  # fmt: skip
         np.testing.assert_array_equal(ours(*(weft.asarray(v) if isinstance(v, np.ndarray) else v for v in (a, b))).numpy(), theirs(a, b))  # fmt: skip
     x, y = weft.asarray(TRUTH), weft.asarray(OTHER)
+    np.testing.assert_array_equal(weft.compile(lambda a, b: ours(a, b))(x, y).numpy(), theirs(TRUTH, OTHER))  # fmt: skip
+    np.testing.assert_array_equal(weft.compile(lambda a: ours(True, ours(a, y)))(x).numpy(), theirs(True, theirs(TRUTH, OTHER)))  # fmt: skip
     assert ((x > y).numpy() == (TRUTH > OTHER)).all() and ((x <= True).numpy() == (TRUTH <= True)).all()  # fmt: skip
 
 
@@ -451,14 +453,18 @@ def test_truth_values_are_their_own_size(name):
     x = weft.asarray(TRUTH)
     got = getattr(weft, name)(x)
     assert got.dtype == "bool" and not weft.shares_memory(got, x)
+    compiled = weft.compile(getattr(weft, name))(x)
+    assert compiled.dtype == "bool" and (compiled.numpy() == TRUTH).all()
+    assert not weft.shares_memory(compiled, x)
     np.testing.assert_array_equal(got.numpy(), TRUTH)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int16", "uint64", "float16", "float64"])
 def test_numbers_without_an_imaginary_part(dtype):
-    got = weft.imag(weft.ones((2, 3), dtype=dtype))
-    assert got.dtype == dtype
-    np.testing.assert_array_equal(got.numpy(), np.zeros((2, 3), dtype))
+    for imag in (weft.imag, weft.compile(weft.imag)):
+        got = imag(weft.ones((2, 3), dtype=dtype))
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got.numpy(), np.zeros((2, 3), dtype))
 
 
 @pytest.mark.parametrize("name", ["quantile", "nanquantile"])
