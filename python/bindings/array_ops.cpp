@@ -682,6 +682,7 @@ void bind_array_ops(nb::module_& m) {
         return unlocked([&] { return linalg::solve(a, b, name); });
       },
       nb::arg("a"), nb::arg("b"), nb::arg("name") = "solve");
+  m.def("_inverse", [](const NDArray& a) { return unlocked([&] { return linalg::inverse(a); }); });
   m.def("_slogdet", [](const NDArray& a) {
     linalg::SignedLog r = linalg::slogdet(a);
     return nb::make_tuple(r.sign, r.log, r.determinant);

@@ -3190,7 +3190,7 @@ def from_dlpack(x: Any, /, *, device: _Device | None = None, copy: _bool | None 
 def full(shape: int | Sequence[int], fill_value: _Number | NDArray, *, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
     """An array with the same number everywhere."""
 def full_like(x: NDArray, /, fill_value: _Number | NDArray, *, dtype: _DType | None = None, device: _Device | None = None, shape: int | Sequence[int] | None = None) -> NDArray:
-    """As full, shape, type and device taken from x."""
+    """As full, shape, type and device taken from x; fill_value may be an array that broadcasts."""
 def linspace(start: _Number, stop: _Number, /, num: int, *, dtype: _DType | None = None, device: _Device | None = None, endpoint: _bool = True, retstep: Any = False, axis: int | Sequence[int] | None = 0) -> NDArray:
     """num evenly spaced numbers over an interval; of arrays between their elements, along a new axis."""
 def ones(shape: int | Sequence[int], *more: Any, dtype: _DType | None = None, device: _Device | None = None) -> NDArray:
@@ -3334,11 +3334,11 @@ def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence
 def moveaxis(x: _ArrayLike, source: int | Sequence[int], destination: int | Sequence[int], /) -> NDArray:
     """A view with some axes moved."""
 @overload
-def permute_dims(x: Tensor, /, axes: int | Sequence[int] | None) -> Tensor:
-    """A view with the axes in another order."""
+def permute_dims(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
+    """A view with the axes in another order; None: turned round."""
 @overload
-def permute_dims(x: _ArrayLike, /, axes: int | Sequence[int] | None) -> NDArray:
-    """A view with the axes in another order."""
+def permute_dims(x: _ArrayLike, /, axes: int | Sequence[int] | None = None) -> NDArray:
+    """A view with the axes in another order; None: turned round."""
 @overload
 def reshape(x: Tensor, /, shape: int | Sequence[int], *, copy: _bool | None = None) -> Tensor:
     """The elements in another shape; one extent may be -1."""
@@ -3777,7 +3777,7 @@ def lgamma(x: Any) -> Any:
 def logaddexp2(x1: Any, x2: Any) -> Any:
     """log2(2**x1 + 2**x2) without overflow."""
 def logdet(x: Any) -> Any:
-    """The logarithm of the determinant; NaN where it is negative, -infinity where it is 0."""
+    """The logarithm of the determinant, complex of complex matrices; of real ones NaN where it is negative, -infinity where it is 0."""
 def modf(x: Any) -> Any:
     """(fraction, whole part), both with the sign of x."""
 def sgn(x: Any) -> Any:
@@ -3925,7 +3925,9 @@ def cumulative_trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -
 def ediff1d(x: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of neighbours in the row of all elements, with values before and behind them."""
 def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, device: Any = None, *, axis: Any = 0) -> Any:
-    """Numbers whose neighbours have one ratio, from start to stop; both have one sign. Of arrays between their elements, along a new axis."""
+    """Numbers whose neighbours have one ratio, from start to stop; both have one sign, or they are complex: then a spiral. Of arrays
+    between their elements, along a new axis.
+    """
 def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
     """Differences of neighbours over their distance: central inside, one-sided of first or second order at both ends."""
 def hamming(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
@@ -3937,7 +3939,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 def kaiser(m: Any, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
     """NumPy's kaiser window of m points, computed in float64."""
 def logspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, base: Any = 10.0, dtype: Any = None, device: Any = None, *, axis: Any = 0) -> Any:
-    """base to the powers of evenly spaced numbers; of arrays between their elements, along a new axis."""
+    """base to the powers of evenly spaced numbers, which may be complex; of arrays between their elements, along a new axis."""
 def poly(zeros: Any) -> Any:
     """The coefficients, the highest power's first, of the polynomial with these zeros; of a square matrix its characteristic one."""
 def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: Any = None, cov: Any = False) -> Any:

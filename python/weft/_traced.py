@@ -49,6 +49,38 @@ class Memory:
         return self.held or any(v() is not None and v() is not value for v in self._values)
 
 
+_THEMSELVES = frozenset("abs ceil conj floor positive real round sign square trunc".split())
+#: comparison of truth values -> (what joins them, which one stays, which one is turned)
+_COMPARED = {
+    "greater": ("logical_and", 0, 1),
+    "less": ("logical_and", 1, 0),
+    "greater_equal": ("logical_or", 0, 1),
+    "less_equal": ("logical_or", 1, 0),
+}
+
+
+def _beside_the_rows(name, args):
+    """What rows that have no truth values mean for them, and the imaginary part of numbers that have none, as for arrays; None: nothing."""
+    args = [weft.asarray(a) if isinstance(a, bool) else a for a in args]
+    if name == "imag":
+        x = args[0]
+        # No constant: results of compiled functions depend on arguments.
+        no = (
+            None
+            if x.dtype.kind == "c"
+            else weft.logical_and(weft.equal(x, x), weft.not_equal(x, x))
+        )
+        return None if no is None else no.astype(x.dtype)
+    if any(getattr(getattr(a, "dtype", None), "kind", "") != "b" for a in args):
+        return None
+    if name in _THEMSELVES:
+        return weft.logical_or(args[0], args[0])  # in memory of its own
+    if name not in _COMPARED:
+        return None
+    joined, kept, turned = _COMPARED[name]
+    return getattr(weft, joined)(args[kept], weft.logical_not(args[turned]))
+
+
 class Traced(Arithmetic, Named, Indexed, Recorder):
     """A value of a function that is being compiled."""
 
@@ -111,6 +143,10 @@ class Traced(Arithmetic, Named, Indexed, Recorder):
         return call_or_island(active[-1], name, function, args, kwargs)
 
     def __weft_operation__(self, name, args):
+        if self.dtype.kind == "b" or name == "imag":
+            meant = _beside_the_rows(name, args)
+            if meant is not None:
+                return meant
         return Traced(_core._lazy_row(name, [_operand(a, self) for a in args]))
 
     def astype(self, dtype, copy=True):

@@ -325,7 +325,10 @@ def inv(x, /):
     if _linked(x):
         return _Inverse.apply(x)
     x = _array(x)
-    n = x.shape[-1] if x.ndim else 0
+    out = _computed("inv", _core._inverse, x)
+    if out is not None:
+        return out
+    n = x.shape[-1]
     return _computed("inv", _core._solve, x, _ns.eye(n, dtype=x.dtype, device=x.device), "inv")
 
 

@@ -58,6 +58,62 @@ def test_systems(rng, dtype):
 
 
 @pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("n, k", [(47, 16), (48, 15), (48, 16), (49, 17), (65, 33), (131, 130)])
+def test_systems_of_many_rows_and_right_sides(rng, dtype, n, k):
+    eps = np.finfo(dtype).eps
+
+    def residual(a, x, b):
+        """Beside what rounding the operands changes: the backward error of elimination is a few n of it."""
+        x = np.asarray(x)
+        sizes = np.linalg.norm(a, axis=(-2, -1)) * np.linalg.norm(x, axis=(-2, -1))
+        assert x.dtype == dtype and x.shape == b.shape
+        wrong = np.linalg.norm(a.astype("complex128") @ x - b, axis=(-2, -1))
+        assert (wrong <= 8 * eps * np.sqrt(n) * sizes).all()
+
+    a, b = drawn(rng, dtype, 2, n, n), drawn(rng, dtype, 2, n, k)
+    given, right = weft.asarray(a), weft.asarray(b)
+    residual(a, weft.linalg.solve(given, right), b)
+    residual(a[1:], weft.linalg.solve(given, weft.asarray(b[:1]))[1:], b[:1])  # broadcast
+    turned = weft.asarray(np.ascontiguousarray(np.swapaxes(a, -1, -2))).mT
+    residual(a, weft.linalg.solve(turned, right), b)
+    ones = np.broadcast_to(np.eye(n, dtype=dtype), a.shape)
+    inverse = weft.linalg.inv(given)
+    residual(a, inverse, ones)
+    lu, pivots, _ = _core._lu(given)
+    residual(a, _core._lu_solve(lu, pivots, right, False), b)
+    residual(adjoint(a), _core._lu_solve(lu, pivots, right, True), b)
+    for upper in (False, True):
+        for unit in (False, True):
+            # What lies beyond the triangle, and the diagonal that counts as 1, is not looked at.
+            triangle = (np.triu if upper else np.tril)(a, 1 if upper else -1) / n
+            triangle = triangle + np.eye(n) * (1 if unit else a + 3)
+            triangle = triangle.astype(dtype)
+            held = np.where(triangle == 0, np.nan, triangle).astype(dtype)
+            if unit:
+                held[:, range(n), range(n)] = np.nan
+            got = _core._solve_triangular(weft.asarray(held), right, upper, unit)
+            residual(triangle, got, b)
+    np.testing.assert_array_equal(given.numpy(), a)
+    np.testing.assert_array_equal(right.numpy(), b)
+    a[1, :, n // 2] = 0
+    for refused in (lambda x: weft.linalg.solve(x, right), weft.linalg.inv):
+        with pytest.raises(weft.ArgumentError) as refusal:
+            refused(weft.asarray(a))
+        assert refusal.value.code.endswith(".singular") and "matrix 1" in str(refusal.value)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_small_numbers_on_the_diagonal_of_a_triangle(dtype):
+    n, tiny = 64, np.finfo(dtype).smallest_subnormal
+    a, b = np.eye(n, dtype=dtype), np.full((n, 20), 8 * tiny, dtype)
+    a[5, 5], a[7, 7] = 2 * tiny, 0
+    got = _core._solve_triangular(weft.asarray(a), weft.asarray(b), False, False).numpy()
+    np.testing.assert_array_equal(got[5], np.full(20, 4, dtype))
+    assert not np.isfinite(got[7]).any()
+    np.testing.assert_array_equal(got[[0, 6]], b[:2])
+
+
+@pytest.mark.parametrize("dtype", KINDS)
 def test_what_has_no_factor_is_said_by_a_number(rng, dtype):
     x = drawn(rng, dtype, 3, 4, 6)
     a = x @ adjoint(x)

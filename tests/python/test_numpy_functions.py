@@ -431,3 +431,79 @@ def test_coefficients_of_correlation_stay_between_minus_one_and_one(dtype):
     t = weft.Tensor(weft.asarray(x.real), requires_grad=True)
     (weft.corrcoef(t) ** 2).sum().backward()
     assert np.isfinite(t.grad.numpy()).all()
+
+
+TRUTH = np.array([[True, False, True], [False, False, True]])
+OTHER = np.array([True, True, False])
+
+
+@pytest.mark.parametrize("name", "greater greater_equal less less_equal".split())
+def test_truth_values_are_compared(name):
+    ours, theirs = getattr(weft, name), getattr(np, name)
+    for a, b in ((TRUTH, OTHER), (OTHER, TRUTH), (TRUTH, True), (False, TRUTH), (TRUTH[:, ::2], OTHER[1:])):  # fmt: skip
+        np.testing.assert_array_equal(ours(*(weft.asarray(v) if isinstance(v, np.ndarray) else v for v in (a, b))).numpy(), theirs(a, b))  # fmt: skip
+    x, y = weft.asarray(TRUTH), weft.asarray(OTHER)
+    np.testing.assert_array_equal(weft.compile(lambda a, b: ours(a, b))(x, y).numpy(), theirs(TRUTH, OTHER))  # fmt: skip
+    np.testing.assert_array_equal(weft.compile(lambda a: ours(True, ours(a, y)))(x).numpy(), theirs(True, theirs(TRUTH, OTHER)))  # fmt: skip
+    assert ((x > y).numpy() == (TRUTH > OTHER)).all() and ((x <= True).numpy() == (TRUTH <= True)).all()  # fmt: skip
+
+
+@pytest.mark.parametrize("name", "abs ceil conj floor real round sign square trunc".split())
+def test_truth_values_are_their_own_size(name):
+    x = weft.asarray(TRUTH)
+    got = getattr(weft, name)(x)
+    assert got.dtype == "bool" and not weft.shares_memory(got, x)
+    compiled = weft.compile(getattr(weft, name))(x)
+    assert compiled.dtype == "bool" and (compiled.numpy() == TRUTH).all()
+    assert not weft.shares_memory(compiled, x)
+    np.testing.assert_array_equal(got.numpy(), TRUTH)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "uint64", "float16", "float64"])
+def test_numbers_without_an_imaginary_part(dtype):
+    for imag in (weft.imag, weft.compile(weft.imag)):
+        got = imag(weft.ones((2, 3), dtype=dtype))
+        assert got.dtype == dtype
+        np.testing.assert_array_equal(got.numpy(), np.zeros((2, 3), dtype))
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_places_of_quantiles_have_any_shape(name):
+    x, places = M.astype("float64"), [[0.1, 0.2, 0.9], [0.0, 0.5, 1.0]]
+    for q in (places, weft.asarray(places, dtype="float64")):
+        for axis in (None, 0, 1):
+            got = getattr(weft, name)(weft.asarray(x), q, axis=axis)
+            np.testing.assert_allclose(got.numpy(), np.quantile(x, places, axis=axis), rtol=1e-12)  # fmt: skip
+    got = weft.percentile(weft.asarray(x), weft.asarray(places, dtype="float64") * 100, axis=1)
+    np.testing.assert_allclose(got.numpy(), np.quantile(x, places, axis=1), rtol=1e-12)
+
+
+def test_complex_numbers_where_numpy_has_them():
+    first, last = np.array([1 + 1j, 2]), np.array([2 + 3j, -5])
+    for name in ("geomspace", "logspace"):
+        ours, theirs = getattr(weft, name), getattr(np, name)
+        got = ours(weft.asarray(first), weft.asarray(last), 5, axis=1, endpoint=False, dtype="complex128")  # fmt: skip
+        np.testing.assert_allclose(got.numpy(), theirs(first, last, 5, axis=1, endpoint=False))
+        np.testing.assert_allclose(ours(1 + 1j, 2 + 3j, 4, dtype="complex128").numpy(), theirs(1 + 1j, 2 + 3j, 4))  # fmt: skip
+    with pytest.raises(weft.ArgumentError) as refusal:
+        weft.geomspace(0j, 1j)
+    assert refusal.value.code == "array.geomspace.ends"
+    z = RNG.standard_normal((5, 6)) + 1j * RNG.standard_normal((5, 6))
+    for ours, theirs in zip(weft.gradient(weft.asarray(z)), np.gradient(z)):
+        np.testing.assert_allclose(ours.numpy(), theirs, atol=1e-14)
+    at = np.array([0.0, 1.0, 3.0, 4.0, 7.0])
+    np.testing.assert_allclose(weft.gradient(weft.asarray(z), weft.asarray(at), axis=0).numpy(), np.gradient(z, at, axis=0), atol=1e-14)  # fmt: skip
+    sign, logarithm = np.linalg.slogdet(z[:, :5])
+    np.testing.assert_allclose(complex(weft.logdet(weft.asarray(z[:, :5]))), np.log(sign) + logarithm)  # fmt: skip
+    z[0, 1] = np.nan
+    for name in ("nanvar", "nanstd"):
+        got = getattr(weft, name)(weft.asarray(z), axis=0)
+        assert got.dtype == "float64"
+        np.testing.assert_allclose(got.numpy(), getattr(np, name)(z, axis=0))
+
+
+def test_shapes_that_numpy_takes():
+    a = weft.asarray(M)
+    assert [v.shape for v in weft.meshgrid(a, weft.asarray(W))] == [v.shape for v in np.meshgrid(M, W)]  # fmt: skip
+    np.testing.assert_array_equal(weft.permute_dims(weft.asarray(C)).numpy(), C.T)
+    np.testing.assert_array_equal(weft.full_like(a, weft.asarray(M[0])).numpy(), np.full_like(M, M[0]))  # fmt: skip

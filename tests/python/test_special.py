@@ -279,3 +279,42 @@ def test_other_names_and_types():
         with pytest.raises(weft.Error) as caught:
             call()
         assert caught.value.code == slug and text in str(caught.value)
+
+
+ORTHOGONAL = {
+    "chebyshev_polynomial_t": "eval_chebyt",
+    "chebyshev_polynomial_u": "eval_chebyu",
+    "hermite_polynomial_h": "eval_hermite",
+    "hermite_polynomial_he": "eval_hermitenorm",
+    "laguerre_polynomial_l": "eval_laguerre",
+    "legendre_polynomial_p": "eval_legendre",
+    "shifted_chebyshev_polynomial_t": "eval_sh_chebyt",
+    "shifted_chebyshev_polynomial_u": "eval_sh_chebyu",
+}
+
+
+@pytest.mark.parametrize("name", ORTHOGONAL)
+def test_orthogonal_polynomials(name):
+    ours, theirs = getattr(special, name), getattr(reference, ORTHOGONAL[name])
+    x = RNG.uniform(-1.3, 1.3, 41)
+    for n in (0, 1, 2, 7, 12):
+        close(ours(weft.asarray(x), n), theirs(n, x), 1e-10, 1e-10)
+    degrees = np.arange(41) % 6 - 1
+    want = np.where(degrees < 0, 0, theirs(np.maximum(degrees, 0), x))
+    close(ours(weft.asarray(x), weft.asarray(degrees)), want, 1e-11, 1e-11)
+    assert float(ours(0.25, -1)) == 0
+    assert ours(weft.asarray(x, dtype="float32"), 3).dtype == "float32"
+    with pytest.raises(weft.ArgumentError) as refusal:
+        ours(0.5, 1 << 20)
+    assert refusal.value.code == "special.degree"
+
+
+@pytest.mark.parametrize("kind", ["v", "w"])
+def test_chebyshev_polynomials_of_half_angles(kind):
+    x, sign = RNG.uniform(-1, 1, 41), -1 if kind == "v" else 1
+    for n in (0, 1, 5):
+        # V and W are the differences and the sums of two neighbours of the second kind.
+        want = reference.eval_chebyu(n, x) + sign * (reference.eval_chebyu(n - 1, x) if n else 0)
+        close(getattr(special, f"chebyshev_polynomial_{kind}")(weft.asarray(x), n), want, 1e-11, 1e-11)  # fmt: skip
+        moved = getattr(special, f"shifted_chebyshev_polynomial_{kind}")(weft.asarray(x / 2 + 0.5), n)  # fmt: skip
+        close(moved, want, 1e-11, 1e-11)

@@ -243,8 +243,10 @@ def sgn(x):
 
 
 def logdet(x):
-    """The logarithm of the determinant; NaN where it is negative, -infinity where it is 0."""
+    """The logarithm of the determinant, complex of complex matrices; of real ones NaN where it is negative, -infinity where it is 0."""
     sign, logarithm = weft.linalg.slogdet(x)
+    if sign.dtype.kind == "c":
+        return weft.log(sign) + logarithm
     return weft.where(plain(sign) < 0, math.nan, logarithm)
 
 

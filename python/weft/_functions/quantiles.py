@@ -171,6 +171,11 @@ def _quantiles(x, q, whole, axis, keepdims, name, method="linear", weights=None)
     _check_method(name, method)
     x = real(x)
     several = isinstance(q, (list, tuple)) or getattr(q, "ndim", 0) > 0
+    if isinstance(q, (list, tuple)) and any(isinstance(k, (list, tuple)) for k in q):
+        q = weft.asarray(q, dtype="float64")
+    if getattr(q, "ndim", 0) > 1:
+        out = _quantiles(x, q.reshape(-1), whole, axis, keepdims, name, method)
+        return out.reshape(*q.shape, *out.shape[1:])
     # A list stays one of Python's numbers: an array of them would be float32.
     numbers = (
         (list(q) if isinstance(q, (list, tuple)) else plain(q).tolist()) if several else [float(q)]
@@ -222,9 +227,13 @@ def _nan_quantiles(x, q, whole, axis, keepdims, name, method):
         if isinstance(q, (list, tuple)):
             weft.asarray(q)  # refuses what is deeper than arrays, or more
         numbers = list(q) if isinstance(q, (list, tuple)) else plain(q).reshape(-1).tolist()
-        return weft.stack(
+        if isinstance(q, (list, tuple)) and any(isinstance(k, (list, tuple)) for k in numbers):
+            q = weft.asarray(q, dtype="float64")
+            numbers = q.reshape(-1).tolist()
+        out = weft.stack(
             [_nan_quantiles(x, k, whole, axis, keepdims, name, method) for k in numbers], axis=0
         )
+        return out.reshape(*q.shape, *out.shape[1:]) if getattr(q, "ndim", 1) > 1 else out
     _check_method(name, method)
     x = real(x)
     if isinstance(axis, (tuple, list)):

@@ -171,7 +171,7 @@ def gradient(f, *varargs, axis=None, edge_order=1):
 
     varargs: one distance for all axes, or for each axis a distance or the coordinates. A list of several axes' results, one alone for one axis.
     """
-    f = real(f)
+    f = value(f) if getattr(getattr(f, "dtype", None), "kind", "") == "c" else real(f)
     axes = (
         tuple(range(f.ndim)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     )
@@ -197,9 +197,9 @@ def _slope(f, axis, h, edge_order):
     cut = lambda a, b: along(f, axis, slice(a, b))  # noqa: E731
     h = plain(beside(h, f))
     if h.ndim == 0:
-        d = weft.ones((n - 1,), dtype=f.dtype, device=f.device) * float(h)
+        d = weft.ones((n - 1,), dtype=plain(f).real.dtype, device=f.device) * float(h)
     else:
-        d = (h[1:] - h[:-1]).astype(f.dtype)
+        d = (h[1:] - h[:-1]).astype(plain(f).real.dtype)
     shape = tuple(-1 if i == axis else 1 for i in range(f.ndim))
     a, b = d[:-1].reshape(shape), d[1:].reshape(shape)
     inner = (
@@ -300,7 +300,13 @@ def unwrap(x, discont=None, axis=-1, *, period=2 * math.pi):
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, device=None, *, axis=0):
-    """base to the powers of evenly spaced numbers; of arrays between their elements, along a new axis."""
+    """base to the powers of evenly spaced numbers, which may be complex; of arrays between their elements, along a new axis."""
+    if _complex_ends(start, stop):
+        ends = (_complex(v, device) for v in (start, stop))
+        exponents = weft.linspace(*ends, num, endpoint=endpoint, dtype="complex128", axis=axis)
+        return weft.exp(exponents * math.log(base)).astype(
+            weft.asarray(1j).dtype if dtype is None else dtype
+        )
     out = base ** weft.linspace(
         start,
         stop,
@@ -313,8 +319,24 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, device=N
     return out.astype(weft.asarray(0.0).dtype if dtype is None else dtype)
 
 
+def _complex_ends(*ends):
+    return any(isinstance(v, complex) or getattr(getattr(v, "dtype", None), "kind", "") == "c" for v in ends)  # fmt: skip
+
+
+def _complex(v, device):
+    return weft.asarray(v, dtype="complex128", device=device)
+
+
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, device=None, *, axis=0):
-    """Numbers whose neighbours have one ratio, from start to stop; both have one sign. Of arrays between their elements, along a new axis."""
+    """Numbers whose neighbours have one ratio, from start to stop; both have one sign, or they are complex: then a spiral. Of arrays
+    between their elements, along a new axis."""
+    if _complex_ends(start, stop):
+        first, last = (_complex(v, device) for v in (start, stop))
+        if bool(weft.any((first == 0) | (last == 0))):
+            raise refused("array.geomspace.ends", f"from {start} to {stop}", "no 0 at either end")
+        turn = weft.linspace(0.0 * first, weft.log(last / first), num, endpoint=endpoint, dtype="complex128", axis=axis)  # fmt: skip
+        first = weft.expand_dims(first, axis=axis) if first.ndim else first
+        return (first * weft.exp(turn)).astype(weft.asarray(1j).dtype if dtype is None else dtype)
     how = {"endpoint": endpoint, "dtype": "float64", "device": device, "axis": axis}
     several = any(getattr(v, "ndim", 0) or isinstance(v, (list, tuple)) for v in (start, stop))
     if several:

@@ -148,8 +148,9 @@ def nancumsum(x, axis=None, *, dtype=None):
 
 def nanvar(x, axis=None, correction=0, keepdims=False, *, dtype=None, where=None):
     """The variance of what is no NaN, where `where` holds; the divisor is their count less `correction`."""
-    x = real(_there(x, where, dtype))
-    return _rounded(_squares(widened(x), axis, correction, keepdims), x.dtype)
+    x = _there(x, where, dtype)
+    x = x if x.dtype.kind == "c" else real(x)
+    return _rounded(_squares(widened(x), axis, correction, keepdims), plain(x).real.dtype)
 
 
 def _squares(x, axis, correction, keepdims):
@@ -157,8 +158,9 @@ def _squares(x, axis, correction, keepdims):
     count = weft.sum(there.astype(x.dtype), axis=axis, keepdims=True)
     mean = weft.sum(_with(x, 0.0), axis=axis, keepdims=True) / count
     away = weft.where(there, x - mean, 0.0)
-    total = weft.sum(away * away, axis=axis, keepdims=keepdims)
-    free = weft.sum(there.astype(x.dtype), axis=axis, keepdims=keepdims) - correction
+    squares = weft.real(away * weft.conj(away)) if x.dtype.kind == "c" else away * away
+    total = weft.sum(squares, axis=axis, keepdims=keepdims)
+    free = weft.sum(there.astype(squares.dtype), axis=axis, keepdims=keepdims) - correction
     return total / weft.where(free > 0, free, math.nan)
 
 
@@ -168,8 +170,10 @@ def _rounded(x, dtype):
 
 def nanstd(x, axis=None, correction=0, keepdims=False, *, dtype=None, where=None):
     """The standard deviation of what is no NaN, where `where` holds; the divisor of the variance is their count less `correction`."""
-    x = real(_there(x, where, dtype))
-    return _rounded(weft.sqrt(_squares(widened(x), axis, correction, keepdims)), x.dtype)
+    x = _there(x, where, dtype)
+    x = x if x.dtype.kind == "c" else real(x)
+    squares = _squares(widened(x), axis, correction, keepdims)
+    return _rounded(weft.sqrt(squares), plain(x).real.dtype)
 
 
 def _nan_position(name, x, axis, keepdims, number):

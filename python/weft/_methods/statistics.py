@@ -166,9 +166,11 @@ class Statistics:
             # A list stays one of Python's numbers: an array of them would be float32.
             if isinstance(q, (list, tuple)):
                 weft.asarray(q)  # refuses what is deeper than arrays, or more
+                if any(isinstance(one, (list, tuple)) for one in q):
+                    q = weft.asarray(q, dtype="float64")
             several = list(q) if isinstance(q, (list, tuple)) else plain(q).reshape(-1).tolist()
             out = weft.stack([self.quantile(one, dim, keepdim) for one in several], axis=0)
-            return out if getattr(q, "ndim", 1) else out.reshape(tuple(out.shape)[1:])
+            return out if getattr(q, "ndim", 1) == 1 else out.reshape((*q.shape, *out.shape[1:]))
         x, axis = (self.reshape(-1), 0) if dim is None else (self, axis_of(self, dim))
         if not 0 <= q <= 1:
             raise _error(_core.ArgumentError, "tensor.quantile", f"quantile {q}", ["legal: 0 to 1"])

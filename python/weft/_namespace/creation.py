@@ -105,7 +105,13 @@ def ones_like(x, /, *, dtype=None, device=None, shape=None):
 
 
 def full_like(x, /, fill_value, *, dtype=None, device=None, shape=None):
-    """As full, shape, type and device taken from x."""
+    """As full, shape, type and device taken from x; fill_value may be an array that broadcasts."""
+    if getattr(fill_value, "ndim", 0):
+        import weft
+
+        out = full_like(x, 0, dtype=dtype, device=device, shape=shape)
+        weft.copyto(out, fill_value, casting="unsafe")
+        return out
     return full(
         x.shape if shape is None else shape,
         fill_value,

@@ -133,8 +133,10 @@ def reshape(x, /, shape, *, copy=None):
     return _core._reshape(x, shape, copy)
 
 
-def permute_dims(x, /, axes):
-    """A view with the axes in another order."""
+def permute_dims(x, /, axes=None):
+    """A view with the axes in another order; None: turned round."""
+    if axes is None:
+        axes = tuple(reversed(range(x.ndim)))
     return x.permute(axes)
 
 
@@ -213,6 +215,7 @@ def meshgrid(*arrays, indexing="xy", sparse=False, copy=True):
         )
     n = len(arrays)
     swap = indexing == "xy" and n > 1
+    arrays = [a if a.ndim == 1 else reshape(a, (-1,)) for a in arrays]
     out = []
     order = [1, 0, *range(2, n)] if swap else list(range(n))
     shape = tuple(arrays[i].shape[0] for i in order)

@@ -12,13 +12,14 @@ from __future__ import annotations
 import weft as _weft
 
 from .._functions import published as _published
-from . import _bessel, _gamma, _normal, _zeta
+from . import _bessel, _gamma, _normal, _orthogonal, _zeta
 
 _OWN = {
     _bessel: "j0 j1 y0 y1 i0 i0e i1 i1e k0 k0e k1 k1e spherical_j0",
     _normal: "erfc erfcx ndtr log_ndtr ndtri entr xlog1py",
     _gamma: "gammainc gammaincc",
     _zeta: "zeta polygamma",
+    _orthogonal: _orthogonal.NAMES,
 }
 #: torch.special's names.
 _TORCH = dict(
@@ -30,6 +31,7 @@ _TORCH = dict(
 _MAIN = dict(
     erf="erf", erfinv="erfinv", gammaln="lgamma", multigammaln="mvlgamma", digamma="digamma", psi="digamma", expit="sigmoid", expm1="expm1",
     log1p="log1p", exp2="exp2", softmax="softmax", log_softmax="log_softmax", logsumexp="logsumexp", logit="logit", sinc="sinc", xlogy="xlogy",
+    round="round",
 )  # fmt: skip
 
 

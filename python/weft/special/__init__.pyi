@@ -15,6 +15,14 @@ def bessel_y0(x: _ArrayLike) -> Any:
     """The Bessel function of the second kind, of order 0; NaN below 0."""
 def bessel_y1(x: _ArrayLike) -> Any:
     """The Bessel function of the second kind, of order 1; NaN below 0."""
+def chebyshev_polynomial_t(input: Any, n: int) -> Any:
+    """Chebyshev's polynomial T of degree n, a number or an array of integers, at input; 0 of negative degrees."""
+def chebyshev_polynomial_u(input: Any, n: int) -> Any:
+    """Chebyshev's polynomial U of degree n, a number or an array of integers, at input; 0 of negative degrees."""
+def chebyshev_polynomial_v(input: Any, n: int) -> Any:
+    """Chebyshev's polynomial V of degree n, a number or an array of integers, at input; 0 of negative degrees."""
+def chebyshev_polynomial_w(input: Any, n: int) -> Any:
+    """Chebyshev's polynomial W of degree n, a number or an array of integers, at input; 0 of negative degrees."""
 def digamma(x: _ArrayLike) -> Any:
     """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0 and infinity at -0."""
 def entr(x: _ArrayLike) -> Any:
@@ -39,6 +47,10 @@ def gammaincc(a: Any, x: _ArrayLike) -> Any:
     """The regularised upper incomplete gamma function: 1 - gammainc(a, x), with all digits where that vanishes."""
 def gammaln(x: _ArrayLike) -> Any:
     """The logarithm of |gamma(x)|; infinite at 0 and at negative whole numbers."""
+def hermite_polynomial_h(input: Any, n: int) -> Any:
+    """Hermite's polynomial H of degree n, a number or an array of integers, at input; 0 of negative degrees."""
+def hermite_polynomial_he(input: Any, n: int) -> Any:
+    """Hermite's polynomial He of degree n, a number or an array of integers, at input; 0 of negative degrees."""
 def i0(x: _ArrayLike) -> Any:
     """The modified Bessel function of the first kind, of order 0."""
 def i0e(x: _ArrayLike) -> Any:
@@ -59,6 +71,10 @@ def k1(x: _ArrayLike) -> Any:
     """The modified Bessel function of the second kind, of order 1; NaN below 0."""
 def k1e(x: _ArrayLike) -> Any:
     """exp(x) k1(x)."""
+def laguerre_polynomial_l(input: Any, n: int) -> Any:
+    """Laguerre's polynomial L of degree n, a number or an array of integers, at input; 0 of negative degrees."""
+def legendre_polynomial_p(input: Any, n: int) -> Any:
+    """Legendre's polynomial P of degree n, a number or an array of integers, at input; 0 of negative degrees."""
 def log1p(x: _ArrayLike, /) -> Any:
     """log(1 + x), accurate near 0."""
 def log_ndtr(x: _ArrayLike) -> Any:
@@ -87,10 +103,20 @@ def polygamma(n: int, x: _ArrayLike) -> Any:
     """The n-th derivative of digamma, n a whole number from 0."""
 def psi(x: _ArrayLike) -> Any:
     """The derivative of lgamma; NaN at negative whole numbers, -infinity at 0 and infinity at -0."""
+def round(x: _ArrayLike, /) -> Any:
+    """Nearest integer, ties to even."""
 def scaled_modified_bessel_k0(x: _ArrayLike) -> Any:
     """exp(x) k0(x)."""
 def scaled_modified_bessel_k1(x: _ArrayLike) -> Any:
     """exp(x) k1(x)."""
+def shifted_chebyshev_polynomial_t(input: Any, n: int) -> Any:
+    """Chebyshev's polynomial T of degree n, a number or an array of integers, at 2 input - 1; 0 of negative degrees."""
+def shifted_chebyshev_polynomial_u(input: Any, n: int) -> Any:
+    """Chebyshev's polynomial U of degree n, a number or an array of integers, at 2 input - 1; 0 of negative degrees."""
+def shifted_chebyshev_polynomial_v(input: Any, n: int) -> Any:
+    """Chebyshev's polynomial V of degree n, a number or an array of integers, at 2 input - 1; 0 of negative degrees."""
+def shifted_chebyshev_polynomial_w(input: Any, n: int) -> Any:
+    """Chebyshev's polynomial W of degree n, a number or an array of integers, at 2 input - 1; 0 of negative degrees."""
 def sinc(input: Any) -> Any:
     """sin(pi x) / (pi x), 1 at 0."""
 def softmax(x: _ArrayLike, /, *, axis: int = -1, dtype: _DType | None = None) -> Any:

@@ -41,7 +41,6 @@ NDArray convolve(const NDArray& a_in, const NDArray& v_in) {
   const ColumnsFn columns = a.elem() == Elem::float32 || a.elem() == Elem::float64
                                 ? vector_kernels().get<ColumnsFn>(VectorKernel::columns, a.elem())
                                 : nullptr;
-  std::memset(out.host(), 0, static_cast<std::size_t>(out.nbytes()));
   const std::int64_t strip = 8192 / size, strips = (total + strip - 1) / strip;
   const auto shifted = [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t k = 0; k < m; ++k) {  // a[i - k] of sums i
@@ -56,6 +55,8 @@ NDArray convolve(const NDArray& a_in, const NDArray& v_in) {
         for (; at < end; ++at) {
           const std::int64_t first = at * strip, last = std::min(first + strip, total);
           const std::int64_t from = std::max(first, m - 1), to = std::min(last, n);
+          std::memset(out.host() + first * size, 0,
+                      static_cast<std::size_t>((last - first) * size));
           if (!columns || from >= to) {
             shifted(first, last);
             continue;

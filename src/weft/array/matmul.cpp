@@ -8,6 +8,7 @@
 #include "weft/array/ops.h"
 #include "weft/host/gemm.h"
 #include "weft/host/loop_kernels.h"
+#include "weft/host/small_gemm.h"
 #include "weft/host/tile_gemm.h"
 #include "weft/host/vector_kernels.h"
 #include "weft/runtime/pool.h"
@@ -102,6 +103,7 @@ void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
     return small_product<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc);
   if (n == 1 && ldc == 1 && gemv<T>(m, k, a, a_row, a_col, b, b_row, c)) return;
   if (m == 1 && gemv<T>(n, k, b, b_col, b_row, a, a_col, c)) return;
+  if (small_gemm<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc)) return;
   // Columns behind the last whole vector are added up one by one: of few they are too many.
   const std::int64_t lanes = vector_kernels().shape.lanes(static_cast<int>(sizeof(T)));
   if (m <= kThinRows && b_col == 1 && n >= 2 * lanes && n * k >= kThinWork)

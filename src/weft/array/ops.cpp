@@ -15,6 +15,7 @@
 #include "weft/array/on_device.h"
 #include "weft/array/strided_copy.h"
 #include "weft/array/transpose.h"
+#include "weft/array/truth_values.h"
 #include "weft/elements/rows.h"
 #include "weft/host/kernel_lists.h"
 #include "weft/runtime/pool.h"
@@ -212,7 +213,7 @@ bool run_rows(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, Ele
       out.size() / inner, grain, [&](std::int64_t begin, std::int64_t end) {
         std::optional<RowStarts> starts[kIn];
         const void* in[kIn];
-        const char* following[kIn];
+        const char* following[kIn] = {};
         for (int k = 0; k < kIn; ++k) {
           const Feed& f = feeds[k];
           if (f.mode != Feed::Mode::gather) continue;
@@ -426,8 +427,11 @@ NDArray apply(Op op, const Arg& x) {
     throw Error(ErrorKind::dtype, cat("array.", row.name, ".array"),
                 cat(row.name, " needs an array, got a number"));
   }
-  Types types = resolve_types(row, &x, 1);
   const NDArray& a = *x.array;
+  if (a.elem() == Elem::boolean || (op == Op::imag && !is_complex(a.elem()))) {
+    if (std::optional<NDArray> known = without_imaginary_part(op, a)) return *known;
+  }
+  Types types = resolve_types(row, &x, 1);
   if ((op == Op::real || op == Op::imag) && is_complex(a.elem())) return part(a, op == Op::imag);
   if (std::vector<int> order; !a.is_contiguous() && shared_order(a.shape(), &x, 1, order))
     return apply_in_order(op, a.shape(), &x, 1, order);
@@ -483,6 +487,12 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
       return v.array ? v.array->astype(e) : full(array->device(), e, Dims{}, v.scalar);
     };
     return complex_larger(op == Op::maximum, whole(x), whole(y));
+  }
+  if (array->elem() == Elem::boolean && common_elem(args, 2) == Elem::boolean) {
+    const auto whole = [&](const Arg& v) {
+      return v.array ? *v.array : full(array->device(), Elem::boolean, Dims{}, v.scalar);
+    };
+    if (std::optional<NDArray> known = compare_truth_values(op, whole(x), whole(y))) return *known;
   }
   Types types = resolve_types(row, args, 2);
   if (op == Op::pow) refuse_negative_exponent(x.array, types.compute, y);

@@ -14,6 +14,7 @@
 
 #include "weft/array/ops.h"
 #include "weft/array/rows.h"
+#include "weft/host/quick_select.h"
 #include "weft/host/sort_kernels.h"
 #include "weft/host/vector_sort.h"
 
@@ -25,6 +26,10 @@ namespace {
 constexpr std::int64_t kSorted = 128;
 /// And up to here where vectors sort.
 constexpr std::int64_t kVectorSorted = 1024;
+
+/// Rows up to which parting at one key at a time, in vectors, costs less than at two that were
+/// drawn.
+constexpr std::int64_t kQuick = 16384;
 
 /// Keys are integers, so that there is no NaN and no zero with a sign (sort_kernels.h).
 template <typename K>
@@ -90,27 +95,9 @@ class Selection {
         part_(sort_kernels().get<PartFn>(SortKernel::part, key_elem<K>())) {}
 
   /// Puts the keys at `places`, ascending and less than n, where sorting would.
-  void arrange(K* x, std::int64_t n, std::span<const std::int64_t> places, std::int64_t first = 0) {
-    if (places.empty() || n < 2) return;
-    if (sort_few(x, n)) return;
-    const std::int64_t k = places[places.size() / 2] - first;
-    K bounds[2];
-    find_bounds(x, n, k, k, drawn_, bounds);
-    std::int64_t counts[2] = {1, 0};
-    part_(x, bounds, x, middle_, right_, counts, n);
-    const std::int64_t l = counts[0], m = counts[1];
-    std::copy_n(middle_, m, x + l);
-    std::copy_n(right_, n - l - m, x + l + m);
-    const std::int64_t ends[4] = {0, l, l + m, n};
-    for (int p = 0; p < 3; ++p) {
-      const std::int64_t size = ends[p + 1] - ends[p];
-      const auto begin = std::lower_bound(places.begin(), places.end(), first + ends[p]);
-      const auto end = std::lower_bound(begin, places.end(), first + ends[p + 1]);
-      if (begin == end || (p == 1 && bounds[0] == bounds[1])) continue;
-      // Little less than before: many equal keys, or a draw that missed.
-      if (size > n / 8 * 7) sort_keys(x + ends[p], size);
-      else arrange(x + ends[p], size, {begin, end}, first + ends[p]);
-    }
+  void arrange(K* x, std::int64_t n, std::span<const std::int64_t> places) {
+    if (n <= kQuick && quick_select_runs()) quick_select(x, n, places, middle_);
+    else arrange_part(x, n, places, 0);
   }
 
   /// x in order at k, and at the place behind it or at k again at the end; x stays.
@@ -140,6 +127,30 @@ class Selection {
   }
 
  private:
+  void arrange_part(K* x, std::int64_t n, std::span<const std::int64_t> places,
+                    std::int64_t first) {
+    if (places.empty() || n < 2) return;
+    if (sort_few(x, n)) return;
+    const std::int64_t k = places[places.size() / 2] - first;
+    K bounds[2];
+    find_bounds(x, n, k, k, drawn_, bounds);
+    std::int64_t counts[2] = {1, 0};
+    part_(x, bounds, x, middle_, right_, counts, n);
+    const std::int64_t l = counts[0], m = counts[1];
+    std::copy_n(middle_, m, x + l);
+    std::copy_n(right_, n - l - m, x + l + m);
+    const std::int64_t ends[4] = {0, l, l + m, n};
+    for (int p = 0; p < 3; ++p) {
+      const std::int64_t size = ends[p + 1] - ends[p];
+      const auto begin = std::lower_bound(places.begin(), places.end(), first + ends[p]);
+      const auto end = std::lower_bound(begin, places.end(), first + ends[p + 1]);
+      if (begin == end || (p == 1 && bounds[0] == bounds[1])) continue;
+      // Little less than before: many equal keys, or a draw that missed.
+      if (size > n / 8 * 7) sort_keys(x + ends[p], size);
+      else arrange_part(x + ends[p], size, {begin, end}, first + ends[p]);
+    }
+  }
+
   const NDArray room_;
   K *const middle_, *const right_;
   std::vector<K> drawn_;
@@ -273,7 +284,8 @@ NDArray quantiles(const NDArray& x, std::span<const double> q, int axis, Between
 NDArray partition(const NDArray& x, std::span<const std::int64_t> places, int axis) {
   const std::int64_t n = x.shape()[axis];
   // Bytes are sorted by counts and short rows by vectors: that takes less than selection.
-  if (elem_bytes(x.elem()) == 1 || n <= (vectors_sort() ? kVectorSorted : kSorted))
+  const bool sorts = vectors_sort() && !quick_select_runs();
+  if (elem_bytes(x.elem()) == 1 || n <= (sorts ? kVectorSorted : kSorted))
     return sort(x, axis, false);
   const std::vector<std::int64_t> order = in_order(places);
   const NDArray rows = rows_along(x, axis);

@@ -2,10 +2,12 @@
 // Factors that report a failure in place of throwing it, and systems solved with factors that are
 // at hand. On the host.
 #include <algorithm>
+#include <array>
 
 #include "weft/linalg/lapack.h"
 #include "weft/linalg/linalg.h"
 #include "weft/linalg/small_lu.h"
+#include "weft/linalg/triangular.h"
 
 namespace weft::linalg {
 
@@ -45,6 +47,13 @@ Stacks stacks(const NDArray& a, const NDArray& b, std::string_view name) {
   return out;
 }
 
+bool by_products(std::int64_t n, std::int64_t k) {
+  return n >= kTriangularRows && k >= kTriangularColumns;
+}
+
+/// For solve_triangle.
+NDArray negative_of(const NDArray& a) { return apply(Op::negative, a).contiguous(); }
+
 }  // namespace
 
 Elimination lu(const NDArray& a) {
@@ -76,13 +85,35 @@ NDArray lu_solve(const NDArray& lu, const NDArray& pivots, const NDArray& b, boo
   Dims of_pivots(shapes.a.data(), static_cast<int>(shapes.a.size()) - 1);
   const NDArray A = columns(lu.broadcast_to(shapes.a));
   const NDArray P = pivots.broadcast_to(of_pivots).astype(Elem::int32);
-  NDArray X = columns(b.broadcast_to(shapes.b).astype(A.elem()));
   for (std::int64_t i = 0; i < P.size(); ++i) {
     const Int p = data<Int>(P)[i];
     if (p >= 1 && p <= n) continue;
     throw Error(ErrorKind::value, "array.lu_solve.pivot",
                 cat("lu_solve: a pivot is ", p, ", legal: 1 to ", n));
   }
+  if (by_products(n, k)) {
+    // In the adjoint the factors come the other way round, and the rows go back where they were.
+    const NDArray negative = negative_of(adjoint ? apply(Op::conj, A) : A.transpose(-2, -1));
+    NDArray x = b.broadcast_to(shapes.b).astype(A.elem());
+    by_type(A.elem(), [&]<typename T>(T) {
+      for (std::int64_t i = 0, count = batch_of(x); i < count; ++i) {
+        T* const rows = data<T>(x) + i * n * k;
+        const T* const triangles = data<T>(negative) + i * n * n;
+        const Int* const pivot = data<Int>(P) + i * n;
+        const auto exchange = [&](std::int64_t r) {
+          T* const row = rows + r * k;
+          if (pivot[r] - 1 != r) std::swap_ranges(row, row + k, rows + (pivot[r] - 1) * k);
+        };
+        for (std::int64_t r = 0; !adjoint && r < n; ++r) exchange(r);
+        for (const Side side : adjoint ? std::array{Side::lower, Side::unit_upper}
+                                       : std::array{Side::unit_lower, Side::upper})
+          solve_triangle<T>(side, n, k, triangles, rows);
+        for (std::int64_t r = n; adjoint && r-- > 0;) exchange(r);
+      }
+    });
+    return x;
+  }
+  NDArray X = columns(b.broadcast_to(shapes.b).astype(A.elem()));
   const OneThread alone(A.shape()[A.ndim() - 1]);
   by_type(A.elem(), [&]<typename T>(T) {
     auto* getrs = routine<void(const char*, const Int*, const Int*, const T*, const Int*,
@@ -102,6 +133,19 @@ NDArray solve_triangular(const NDArray& a, const NDArray& b, bool upper, bool un
   need_host(a, "solve_triangular");
   const Stacks shapes = stacks(a, b, "solve_triangular");
   const std::int64_t n = shapes.b[shapes.b.size() - 2], k = shapes.b[shapes.b.size() - 1];
+  if (by_products(n, k)) {
+    const Elem wide = wide_of(a.elem());
+    const NDArray negative = negative_of(a.broadcast_to(shapes.a).astype(wide));
+    NDArray x = b.broadcast_to(shapes.b).astype(wide);
+    const Side side = upper  ? unit ? Side::unit_upper : Side::upper
+                      : unit ? Side::unit_lower
+                             : Side::lower;
+    by_type(wide, [&]<typename T>(T) {
+      for (std::int64_t i = 0, count = batch_of(x); i < count; ++i)
+        solve_triangle<T>(side, n, k, data<T>(negative) + i * n * n, data<T>(x) + i * n * k);
+    });
+    return x;
+  }
   const NDArray A = columns(a.broadcast_to(shapes.a));
   NDArray X = columns(b.broadcast_to(shapes.b).astype(A.elem()));
   const OneThread alone(A.shape()[A.ndim() - 1]);

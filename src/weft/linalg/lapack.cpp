@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/linalg/lapack.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <mutex>
 
 #include "weft/base/fork_safe_mutex.h"
@@ -12,12 +14,47 @@ namespace {
 constexpr const char* kLibraries[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so",
                                       "liblapack.so",     "libmkl_rt.so.2", "libflexiblas.so.3"};
 
+void* opened(const char* name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
+
+/// The kernels that OpenBLAS should take where it did not know this processor's model, which came
+/// after it, and took those of its oldest one; null where it did, or whoever runs the program
+/// chose.
+const char* better_kernels(void* library) {
+#if defined(__x86_64__)
+  using Name = char*();
+  auto* name = reinterpret_cast<Name*>(dlsym(library, "openblas_get_corename"));
+  if (!name || std::getenv("OPENBLAS_CORETYPE")) return nullptr;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return nullptr;
+  constexpr std::string_view kWithVectors[] = {"haswell", "zen", "skylakex", "cooperlake",
+                                               "sapphirerapids"};
+  std::string taken = name();
+  std::transform(taken.begin(), taken.end(), taken.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  if (std::count(std::begin(kWithVectors), std::end(kWithVectors), taken)) return nullptr;
+  const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return wide ? "SkylakeX" : "Haswell";
+#else
+  (void)library;
+  return nullptr;
+#endif
+}
+
 }  // namespace
 
 void* lapack() {
   static void* handle = [] {
     for (const char* name : kLibraries) {
-      if (void* h = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return h;
+      void* h = opened(name);
+      if (!h) continue;
+      const char* const kernels = better_kernels(h);
+      if (!kernels) return h;
+      // It reads the choice while it is loaded. Where others hold it, it stays as it is.
+      dlclose(h);
+      setenv("OPENBLAS_CORETYPE", kernels, 1);
+      h = opened(name);
+      unsetenv("OPENBLAS_CORETYPE");
+      if (h) return h;
     }
     return static_cast<void*>(nullptr);
   }();

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "weft/array/ops.h"
 #include "weft/devices/operators.h"
 #include "weft/linalg/lapack.h"
 #include "weft/linalg/linalg_device.h"
 #include "weft/linalg/small_lu.h"
+#include "weft/linalg/triangular.h"
 
 namespace weft::linalg {
 
@@ -64,6 +66,75 @@ NDArray solve_few(const NDArray& a, const NDArray& b, std::string_view name, con
   return b;
 }
 
+/// Factors of a stack of matrices for solve_triangle, and where the rows of each went.
+template <typename T>
+struct Factors {
+  NDArray negative;
+  std::vector<std::int64_t> rows;
+
+  Factors(const NDArray& a, std::string_view name, const NDArray& given) {
+    const NDArray A = columns(a);
+    const std::int64_t n = a.shape()[a.ndim() - 1], count = batch_of(A);
+    auto* getrf = routine<void(const Int*, const Int*, T*, const Int*, Int*, Int*)>(
+        spelled<T>("getrf").c_str());
+    const OneThread alone(n);
+    std::vector<Int> pivots(static_cast<std::size_t>(n));
+    rows.resize(static_cast<std::size_t>(count * n));
+    const Int in = static_cast<Int>(n);
+    Int info = 0;
+    for (std::int64_t m = 0; m < count; ++m) {
+      getrf(&in, &in, data<T>(A) + m * n * n, &in, pivots.data(), &info);
+      if (info > 0) failed(name, "singular", given, m);
+      const auto from = rows.begin() + m * n;
+      std::iota(from, from + n, 0);
+      for (std::int64_t i = 0; i < n; ++i)
+        std::swap(from[i], from[pivots[static_cast<std::size_t>(i)] - 1]);
+    }
+    negative = apply(Op::negative, A.transpose(-2, -1).contiguous());
+  }
+};
+
+/// The solution of many rows and right sides.
+template <typename T>
+NDArray solve_by_products(const NDArray& a, const NDArray& b, std::string_view name,
+                          const NDArray& given) {
+  const std::int64_t n = b.shape()[b.ndim() - 2], k = b.shape()[b.ndim() - 1];
+  const Factors<T> of(a, name, given);
+  const NDArray out = NDArray::empty(b.device(), b.elem(), b.shape());
+  for (std::int64_t m = 0, count = batch_of(a); m < count; ++m) {
+    T* const x = data<T>(out) + m * n * k;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T* const row = data<T>(b) + (m * n + of.rows[static_cast<std::size_t>(m * n + i)]) * k;
+      std::copy(row, row + k, x + i * k);
+    }
+    for (const Side side : {Side::unit_lower, Side::upper})
+      solve_triangle<T>(side, n, k, data<T>(of.negative) + m * n * n, x);
+  }
+  return out;
+}
+
+/// The inverse of matrices of many rows.
+template <typename T>
+NDArray inverse_by_products(const NDArray& a, const NDArray& given) {
+  const std::int64_t n = a.shape()[a.ndim() - 1];
+  const Factors<T> of(a, "inv", given);
+  const NDArray out = NDArray::empty(a.device(), a.elem(), a.shape());
+  std::vector<T> turned(static_cast<std::size_t>(n));
+  for (std::int64_t m = 0, count = batch_of(a); m < count; ++m) {
+    T* const x = data<T>(out) + m * n * n;
+    std::fill_n(x, n * n, T(0));
+    for (std::int64_t i = 0; i < n; ++i) x[i * (n + 1)] = T(1);
+    for (const Side side : {Side::unit_lower_inverse, Side::upper})
+      solve_triangle<T>(side, n, n, data<T>(of.negative) + m * n * n, x);
+    const std::int64_t* const to = of.rows.data() + m * n;
+    for (T* row = x; row < x + n * n; row += n) {
+      for (std::int64_t j = 0; j < n; ++j) turned[static_cast<std::size_t>(to[j])] = row[j];
+      std::copy(turned.begin(), turned.end(), row);
+    }
+  }
+  return out;
+}
+
 template <typename T>
 NDArray solve_by_columns(const NDArray& a, const NDArray& b, std::string_view name,
                          const NDArray& given) {
@@ -112,7 +183,9 @@ NDArray solve(const NDArray& a_in, const NDArray& b_in, std::string_view name) {
   const NDArray whole = a_in.broadcast_to(sa).astype(wide), right = b.broadcast_to(sb).astype(wide);
   NDArray out;
   by_type(wide, [&]<typename T>(T) {
+    const bool large = n >= kTriangularRows && k >= kTriangularColumns;
     out = n <= kFewRows<T> ? solve_few<T>(whole, right, name, a_in)
+          : large          ? solve_by_products<T>(whole, right, name, a_in)
                            : solve_by_columns<T>(whole, right, name, a_in);
   });
   out = out.elem() == e ? out.contiguous() : out.astype(e);
@@ -121,6 +194,16 @@ NDArray solve(const NDArray& a_in, const NDArray& b_in, std::string_view name) {
     out = out.squeeze(axis);
   }
   return out;
+}
+
+std::optional<NDArray> inverse(const NDArray& a) {
+  need_matrix(a, "inv", true);
+  if (!a.on_host() || a.shape()[a.ndim() - 1] < kTriangularRows || a.size() == 0)
+    return std::nullopt;
+  const Elem wide = wide_of(a.elem());
+  NDArray out;
+  by_type(wide, [&]<typename T>(T) { out = inverse_by_products<T>(a.astype(wide), a); });
+  return out.elem() == a.elem() ? out : out.astype(a.elem());
 }
 
 SignedLog slogdet(const NDArray& a) {

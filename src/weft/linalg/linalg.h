@@ -4,6 +4,7 @@
 // time by its Fortran names; nothing is linked. Work is done in double precision and rounded to the
 // argument's type.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,9 @@ namespace weft::linalg {
 bool available();
 /// x with a x = b. Throws Error(value, "array.solve.singular"); `name`: what the user asked for.
 NDArray solve(const NDArray& a, const NDArray& b, std::string_view name = "solve");
+/// The inverse of matrices of many rows on the host; nothing for others, of which it is the
+/// solution with the identity. Throws Error(value, "array.inv.singular").
+std::optional<NDArray> inverse(const NDArray& a);
 struct SignedLog {
   NDArray sign, log, determinant;
 };
