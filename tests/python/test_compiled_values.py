@@ -94,3 +94,15 @@ def test_repeated_rows_and_columns(shape):
         got, want = weft.compile(f)(w), f(w)
         for g, e in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,)):  # fmt: skip
             np.testing.assert_allclose(np.asarray(g), np.asarray(e), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("name", ["abs", "relu", "sqrt", "positive", "negative", "sign"])
+def test_zeros_with_a_sign_in_compiled_functions(name, dtype):
+    """A block of nothing but zeros and larger numbers is not one of positive numbers."""
+    f = getattr(weft, name, None) or getattr(weft.nn.functional, name)
+    for first in (-0.0, 0.0):
+        x = weft.asarray(np.where(np.arange(5000) % 7 == 3, first, 2.0), dtype=dtype)
+        found = weft.compile(lambda v: f(f(v) * 1.0))(x)
+        wanted = f(f(x) * 1.0)
+        np.testing.assert_array_equal(np.signbit(found.numpy()), np.signbit(wanted.numpy()))

@@ -220,3 +220,25 @@ def test_means_of_tensors():
         wide = g if keep or axes is None else np.expand_dims(g, axes)
         each = np.broadcast_to(wide, x.shape) * (want.size / x.size)
         np.testing.assert_allclose(slope, each, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("n", range(2, 9))
+def test_windows_that_begin_behind_the_last_element(n, kind):
+    """With ceil_mode a window that would begin in the border behind the elements is left out."""
+    torch = pytest.importorskip("torch")
+    x = np.arange(1, n + 1, dtype=np.float32).reshape(1, 1, n)
+    for kernel, stride in ((2, 2), (2, 3), (2, 4), (3, 3), (3, 4), (3, 5), (4, 6)):
+        for padding in range(kernel // 2 + 1):
+            if n + 2 * padding < kernel:
+                continue
+            layer = f"{kind.title()}Pool1d"
+            found = getattr(weft.nn, layer)(kernel, stride, padding, ceil_mode=True)(
+                weft.asarray(x)
+            )
+            wanted = getattr(torch.nn, layer)(kernel, stride, padding, ceil_mode=True)(
+                torch.from_numpy(x)
+            )
+            np.testing.assert_allclose(
+                found.numpy(), wanted.numpy(), rtol=1e-6, err_msg=f"{kernel} {stride} {padding}"
+            )

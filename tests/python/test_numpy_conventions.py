@@ -165,3 +165,15 @@ def test_running_combinations_into_arrays():
     x = np.array([3, 1, 4, 1, 5])
     y = weft.asarray(x)
     assert weft.maximum.accumulate(y, out=y) is y and y.tolist() == [3, 3, 4, 4, 5]
+
+
+def test_functions_of_numpy_keep_the_graph_beside_numpys_arrays():
+    t = weft.Tensor([2.0, 3.0], requires_grad=True)
+    out = np.multiply(t, np.array([4.0, 5.0], np.float32))
+    assert isinstance(out, weft.Tensor) and out.requires_grad
+    out.sum().backward()
+    assert t.grad.tolist() == [4, 5]
+    beside = np.add(
+        weft.ones(2), np.array([1, 2], object)
+    )  # of what weft has no type for, NumPy's own
+    assert [float(v) for v in beside] == [2, 3]

@@ -97,3 +97,11 @@ def test_pythons_types_as_element_types_and_what_is_none():
             weft.dtype(wrong)
         assert info.value.code == "array.dtype.unknown"
         assert weft.float32 != wrong
+
+
+def test_lists_of_integers_beyond_int64():
+    for given in ([2**63, 1], [1, 2**64 - 1], [[0], [2**63]]):
+        found, wanted = weft.asarray(given), np.array(given, np.uint64)
+        assert str(found.dtype) == "uint64"
+        np.testing.assert_array_equal(found.numpy(), wanted)
+    assert str(weft.asarray([2**63 - 1, 0]).dtype) == "int64"
