@@ -151,3 +151,15 @@ def test_quotients_by_constants(target, dtype, divisor):
     wanted = np.array([(w + 2 ** (8 * x.itemsize - 1)) % 2 ** (8 * x.itemsize) - 2 ** (8 * x.itemsize - 1) for w in wanted], dtype)  # fmt: skip
     np.testing.assert_array_equal(b.numpy(), wanted)
     np.testing.assert_array_equal(c.numpy(), np.array([v % divisor for v in x.tolist()], dtype))
+
+
+@pytest.mark.parametrize("target", ["metal", "opencl", "cuda"])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_signed_arithmetic_of_data_is_unsigned_where_overflow_has_no_meaning(target, dtype):
+    """Both operands of each operation, wherever the data stands in it."""
+    a = te.placeholder((4,), dtype, name="A")
+    b = te.compute((4,), lambda i: (a[i] * 3 + 7) * 5 - (2 - a[i]), name="B")
+    text = weft.build(te.create_prim_func([a, b]), target=target).source()
+    unsigned = re.compile(r"\((uint|ulong|unsigned int|unsigned long long|unsigned long)\)")
+    line = next(row for row in text.splitlines() if "* 3" in unsigned.sub("", row).replace("(", "").replace(")", ""))  # fmt: skip
+    assert len(unsigned.findall(line)) == 10, line

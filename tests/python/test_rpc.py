@@ -131,6 +131,8 @@ def test_arrays_and_modules_of_another_process(rng, tmp_path, target):
         assert np.array_equal(c.numpy(), 2 * x)
         result = f.time_evaluator("double", number=2, repeat=3)(a, c)
         assert len(result.results) == 3 and result.mean > 0
+        # Milliseconds: 61 s for a sample would be refused.
+        assert f.time_evaluator("double", number=1, repeat=1, min_repeat_ms=61)(a, c).mean > 0
         stats = remote.stats()
         assert stats["rpc.trips"] > 5 and stats["bytes.rpc.written"] >= 4 * 256
         # What the server refuses arrives as if it had happened here.

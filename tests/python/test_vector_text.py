@@ -377,3 +377,21 @@ def test_arguments_are_aligned_as_their_widest_move_needs(target, lanes, dtype):
     size = np.dtype(dtype).itemsize
     most = {"cuda": 16, "metal": min(16, 4 * size), "opencl": size}[target.partition(":")[0]]
     assert [p["align"] for p in params] == [min(lanes * size, most)] * 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("lanes", [2, 4, 8])
+@pytest.mark.parametrize("op", ["add", "max", "min"])
+def test_lanes_of_a_vector_are_reduced(op, lanes, dtype):
+    func = _func(f"""
+@T.prim_func
+def main(A: T.Buffer((3, {lanes}), "{dtype}"), B: T.Buffer((3,), "{dtype}")):
+    for i in range(3):
+        B[i] = T.vector_reduce_{op}(A[i, T.ramp(0, 1, {lanes})])
+""")
+    x = np.random.default_rng(3).integers(-50, 50, (3, lanes)).astype(dtype)
+    want = {"add": np.sum, "max": np.max, "min": np.min}[op](x, axis=1)
+    for target in ("c", "cpu", "ref"):
+        b = weft.asarray(np.zeros(3, dtype))
+        weft.build(func, target=target)["main"](weft.asarray(x), b)
+        np.testing.assert_array_equal(b.numpy(), want, err_msg=target)
