@@ -428,3 +428,25 @@ def test_arguments_of_the_tuner_before_anything_is_tuned():
         weft.tune(program, "ref", trials=1, database=":memory:", arguments=[having(array=raises), 1])  # fmt: skip
     found = weft.tune(program, "ref", trials=1, database=":memory:", arguments=[[1.0] * 4, np.zeros(4, np.float32)])  # fmt: skip
     assert isinstance(found, weft.Schedule)
+
+
+def test_helpers_for_wafers_and_extensions_refuse_what_is_none():
+    module = hostile_calls.module("cerebras.sdk.sdk_utils")
+    for value in ("holds itself by index", "doubled numbers"):
+        for call in (module.input_array_to_u32, module.calculate_cycles):
+            with pytest.raises(weft.Error):
+                call(VALUES[value]())
+    assert module.input_array_to_u32(np.array([1, 2], np.uint16), 0, 2).tolist() == [1, 2 + (1 << 16)]  # fmt: skip
+    for sources in ((0,), [None], "a"):
+        with pytest.raises(weft.Error):
+            weft.qpu.extension("a", sources)
+
+
+def test_names_and_configurations_for_servers_are_not_written_out():
+    remote = hostile_calls.remote()
+    module = hostile_calls.OBJECTS["RemoteModule"]()
+    for value in (doubled(1.0), doubled(weft.ones(2)), 3, None):
+        refused("module.function.unknown", lambda: module.time_evaluator(value), "no function")  # noqa: B023
+        with pytest.raises(weft.DTypeError):
+            remote.reconfigure(value)
+    refused("module.function.unknown", lambda: module["absent"], "'absent'")

@@ -242,3 +242,23 @@ def test_windows_that_begin_behind_the_last_element(n, kind):
             np.testing.assert_allclose(
                 found.numpy(), wanted.numpy(), rtol=1e-6, err_msg=f"{kernel} {stride} {padding}"
             )
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl:0"])
+@pytest.mark.parametrize("counted", [True, False])
+def test_windows_that_hang_over_the_last_element(device, counted):
+    """With ceil_mode and no border: the mean is over the elements that are there."""
+    present(device)
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(6)
+    for shape, kernel, stride in [((2, 3, 7, 5), 2, 2), ((1, 2, 8, 11), (3, 4), (3, 4)), ((1, 4, 6, 6), 2, 2), ((2, 1, 9, 10), (2, 3), (3, 2)), ((3, 2, 7, 16), 3, 3)]:  # fmt: skip
+        x = rng.standard_normal(shape).astype("float32")
+        mine = weft.Tensor(weft.asarray(x, device=device), requires_grad=True)
+        theirs = torch.tensor(x, requires_grad=True)
+        options = dict(ceil_mode=True, count_include_pad=counted)
+        found = F.avg_pool2d(mine, kernel, stride, **options)
+        wanted = torch.nn.functional.avg_pool2d(theirs, kernel, stride, **options)
+        np.testing.assert_allclose(found.detach().numpy(), wanted.detach().numpy(), rtol=1e-5, atol=1e-6)  # fmt: skip
+        (found * found).sum().backward()
+        (wanted * wanted).sum().backward()
+        np.testing.assert_allclose(mine.grad.numpy(), theirs.grad.numpy(), rtol=1e-5, atol=1e-6)
