@@ -395,3 +395,23 @@ def main(A: T.Buffer((3, {lanes}), "{dtype}"), B: T.Buffer((3,), "{dtype}")):
         b = weft.asarray(np.zeros(3, dtype))
         weft.build(func, target=target)["main"](weft.asarray(x), b)
         np.testing.assert_array_equal(b.numpy(), want, err_msg=target)
+
+
+@pytest.mark.parametrize(("bytes_", "level", "width"), [(16, "__SSE__", "movntps("), (32, "__AVX__", "movntps256("), (64, "__AVX512F__", "movntps512(")])  # fmt: skip
+def test_instructions_of_stores_past_the_caches(bytes_, level, width):
+    """Of GCC each vector's own; Clang has one name for all."""
+    sch = weft.Schedule(
+        _func("""
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in T.serial(64):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            B[vi] = A[vi] * T.float32(2)
+""")
+    )
+    outer, inner = sch.split(sch.get_loops(sch.get_block("B"))[0], [None, bytes_ // 4])
+    sch.vectorize(inner)
+    sch.annotate(outer, "nontemporal", True)
+    text = weft.build(sch, target=f"c:vector_bytes={bytes_}").source()
+    assert f"defined({level})" in text and f"__builtin_ia32_{width}" in text
