@@ -106,3 +106,15 @@ def test_zeros_with_a_sign_in_compiled_functions(name, dtype):
         found = weft.compile(lambda v: f(f(v) * 1.0))(x)
         wanted = f(f(x) * 1.0)
         np.testing.assert_array_equal(np.signbit(found.numpy()), np.signbit(wanted.numpy()))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("power", [0.5, -0.5, 2, 3, -1, 1.5, 2.0, 0.0])
+def test_powers_are_those_of_eager_operations(power, dtype):
+    """At infinities, zeros of both signs and numbers below zero, too."""
+    x = weft.asarray([-np.inf, -2.0, -0.0, 0.0, 1e-3, 0.7, 3.0, 200.0, np.inf, np.nan] * 3).astype(
+        dtype
+    )
+    found = weft.compile(lambda v: (v * 1.0) ** power + 0.0)(x)
+    wanted = (x * 1.0) ** power + 0.0
+    np.testing.assert_array_equal(found.astype("float64").numpy(), wanted.astype("float64").numpy())

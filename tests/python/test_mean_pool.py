@@ -262,3 +262,22 @@ def test_windows_that_hang_over_the_last_element(device, counted):
         (found * found).sum().backward()
         (wanted * wanted).sum().backward()
         np.testing.assert_allclose(mine.grad.numpy(), theirs.grad.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl:0"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_maxima_of_windows_with_nan_and_infinities(device, dtype):
+    """NaN wins, -inf is a value, and a border is none; each window's gradient goes to one element."""
+    present(device)
+    x = np.random.default_rng(8).standard_normal((2, 3, 9, 10)).astype(dtype)
+    x[0, 0, 2, 3], x[0, 1], x[1, 2, :, ::2] = np.nan, -np.inf, -np.inf
+    x[1, 0, 8, 9] = np.inf
+    mine = weft.Tensor(weft.asarray(x, device=device), requires_grad=True)
+    for kernel, stride, padding in (((2, 2), (2, 2), (0, 0)), ((3, 2), (2, 1), (1, 1)), ((3, 3), (3, 3), (0, 0))):  # fmt: skip
+        wide = np.pad(x, [(0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2], constant_values=-np.inf)  # fmt: skip
+        seen = np.lib.stride_tricks.sliding_window_view(wide, kernel, axis=(2, 3))[:, :, :: stride[0], :: stride[1]]  # fmt: skip
+        found = F.max_pool2d(mine, kernel, stride, padding)
+        np.testing.assert_array_equal(found.detach().numpy(), seen.max((-1, -2)))
+        mine.grad = None
+        found.sum().backward()
+        assert float(weft.sum(mine.grad.astype("float32"))) == found.size
