@@ -157,7 +157,8 @@ Error no_room(std::int64_t n) {
 nb::object entries_of(PyObject* o) {
   const Py_ssize_t n = PySequence_Size(o);
   if (n < 0) {  // it has entries by their number, but no length, or one that nothing can have
-    if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError))
+    if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_OverflowError) &&
+        !PyErr_ExceptionMatches(PyExc_ValueError))
       throw nb::python_error();
     PyErr_Clear();
     throw Error(ErrorKind::dtype, "array.asarray.type", cat("cannot make an array of ", shown(o)));

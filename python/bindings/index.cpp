@@ -45,7 +45,13 @@ NDArray slice_axis(const NDArray& a, int axis, PyObject* o) {
 /// The position that an integer of a key names along one axis of the array as the user has it.
 std::int64_t to_position(PyObject* o, const NDArray& a, int axis) {
   Py_ssize_t i = PyNumber_AsSsize_t(o, nullptr);  // beyond 64 bits: the nearest, which no array has
-  if (i == -1 && PyErr_Occurred()) throw nb::python_error();
+  if (i == -1 && PyErr_Occurred()) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();
+    PyErr_Clear();
+    throw Error(ErrorKind::index, "array.index.type",
+                cat("an index cannot be ", shown(o), ", which gives no integer"))
+        .note("legal: integers, slices, None, ..., arrays of integers or bool");
+  }
   std::int64_t n = a.shape()[axis];
   if (i < -n || i >= n) out_of_range(i, axis, a);
   return i < 0 ? i + n : i;

@@ -139,6 +139,8 @@ def extension(name: str, sources: _Sequence[str | os.PathLike[str]], **options: 
 
     if not isinstance(name, str):
         raise TypeError(f"the name is a {type(name).__name__}, not text")
+    if isinstance(sources, (str, bytes)):
+        raise TypeError("the sources are one text, not a list of them")
     where = os.path.dirname(library())
     arguments = {
         "include_dirs": [include()],
@@ -151,7 +153,10 @@ def extension(name: str, sources: _Sequence[str | os.PathLike[str]], **options: 
     }
     for key, value in options.items():
         arguments[key] = arguments[key] + value if isinstance(value, list) else value
-    return Extension(name=name, sources=list(sources), **arguments)
+    try:
+        return Extension(name=name, sources=list(sources), **arguments)
+    except AssertionError as reason:  # setuptools asserts the types of what it takes
+        raise TypeError(str(reason)) from None
 
 
 # ---- calling

@@ -69,11 +69,11 @@ class RemoteModule:
         self.functions = list(core.functions)
 
     def __getitem__(self, name: str) -> RemoteFunction:
-        if name not in self.functions:
+        if not isinstance(name, str) or name not in self.functions:
             raise error(
                 "value",
                 "module.function.unknown",
-                f'the module has no function "{name}"',
+                f"the module has no function {shown(name)}",
                 notes=["functions: " + ", ".join(self.functions)],
             )
         return RemoteFunction(self, name)
@@ -182,10 +182,16 @@ class Remote:
         """
         if isinstance(config, dict):
             text = json.dumps(config)
-        elif isinstance(config, os.PathLike) or str(config).endswith(".json"):
+        elif (
+            isinstance(config, os.PathLike) or isinstance(config, str) and config.endswith(".json")
+        ):
             text = _bytes_of(config).decode("utf-8")
+        elif isinstance(config, str):
+            text = config
         else:
-            text = str(config)
+            raise TypeError(
+                f"a configuration is a file, a dict or text, not a {type(config).__name__}"
+            )
         self._session.reconfigure(text)
         self._device = None
 

@@ -33,7 +33,7 @@ MODULES = (
 # What changes the state of the process, starts others, or waits for what it has started.
 LEFT_OUT = (
     "use use_deterministic set_threads seed shutdown set_grad_enabled set_num_threads set_rng_state set_state manual_seed init local "
-    "use_deterministic_algorithms set_printoptions seterr set_default_device set_default_dtype tune tune_operations connect shell show stop error value_error"
+    "use_deterministic_algorithms set_printoptions seterr set_default_device set_default_dtype tune_operations shell show stop error value_error"
 ).split()
 _kept = []
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "compat" / "cerebras"))

@@ -550,3 +550,14 @@ def test_elements_are_assigned_outside_of_graphs_only():
     assert plain.numpy().tolist() == [[9, 9], [6, 4]]
     with pytest.raises(weft.Error):
         plain[5] = 0
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_equal_extremes_share_the_gradient(name):
+    x = weft.Tensor([[1.0, 1.0, 0.5], [2.0, 2.0, 2.0], [0.0, 1.0, 2.0]], requires_grad=True)
+    (getattr(x, name)(axis=1) * weft.asarray([1.0, 6.0, 10.0])).sum().backward()
+    wanted = {
+        "max": [[0.5, 0.5, 0], [2, 2, 2], [0, 0, 10]],
+        "min": [[0, 0, 1], [2, 2, 2], [10, 0, 0]],
+    }
+    np.testing.assert_array_equal(x.grad.numpy(), np.array(wanted[name], np.float32))

@@ -11,6 +11,7 @@ import pytest
 import weft
 from conftest import SEED
 from weft import script as T
+from weft import te
 
 TYPES = "int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 bfloat16 float32 float64".split()
 VALUES = {  # operation: text, and NumPy's meaning (None: the reference interpreter's alone)
@@ -131,3 +132,34 @@ def main(A: T.Buffer((48,), "{name}"), B: T.Buffer((48,), "{name}")):
     a, b = np.random.default_rng(SEED).normal(size=48).astype(name), weft.zeros(48, dtype=name)
     built["main"](weft.asarray(a), b)
     np.testing.assert_allclose(b.numpy(), getattr(np, function)(a), rtol=4 * np.finfo(name).eps)
+
+
+@pytest.mark.parametrize("target", ["cpu", "c", "ref"])
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("divisor", [-1, -2, 3])
+def test_quotients_by_constants(target, dtype, divisor):
+    least = np.iinfo(dtype).min
+    x = np.array([least, least + 1, -7, -1, 0, 1, 6, np.iinfo(dtype).max], dtype)
+    A = te.placeholder((8,), dtype, name="A")
+    B = te.compute((8,), lambda i: te.floordiv(A[i], te.const(divisor, dtype)), name="B")
+    C = te.compute((8,), lambda i: te.floormod(A[i], te.const(divisor, dtype)), name="C")
+    module = weft.build(te.create_prim_func([A, B, C]), target=target)
+    device = weft.device({"c": "c", "ref": "ref"}.get(target, "cpu"))
+    a, b, c = (weft.asarray(v, device=device) for v in (x, np.zeros_like(x), np.zeros_like(x)))
+    module["main"](a, b, c)
+    wanted = [v // divisor for v in x.tolist()]
+    wanted = np.array([(w + 2 ** (8 * x.itemsize - 1)) % 2 ** (8 * x.itemsize) - 2 ** (8 * x.itemsize - 1) for w in wanted], dtype)  # fmt: skip
+    np.testing.assert_array_equal(b.numpy(), wanted)
+    np.testing.assert_array_equal(c.numpy(), np.array([v % divisor for v in x.tolist()], dtype))
+
+
+@pytest.mark.parametrize("target", ["metal", "opencl", "cuda"])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_signed_arithmetic_of_data_is_unsigned_where_overflow_has_no_meaning(target, dtype):
+    """Both operands of each operation, wherever the data stands in it."""
+    a = te.placeholder((4,), dtype, name="A")
+    b = te.compute((4,), lambda i: (a[i] * 3 + 7) * 5 - (2 - a[i]), name="B")
+    text = weft.build(te.create_prim_func([a, b]), target=target).source()
+    unsigned = re.compile(r"\((uint|ulong|unsigned int|unsigned long long|unsigned long)\)")
+    line = next(row for row in text.splitlines() if "* 3" in unsigned.sub("", row).replace("(", "").replace(")", ""))  # fmt: skip
+    assert len(unsigned.findall(line)) == 10, line

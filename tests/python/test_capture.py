@@ -353,3 +353,27 @@ def test_a_recording_keeps_the_memory_that_it_reads(device):
         other.numpy()
     recording.replay()
     assert (out.numpy() == 7).all() and not recording.faulty()
+
+
+def test_donated_arguments_behind_nested_ones():
+    """Leaves are counted over all arguments before; attributes are those of the compiled function, if there is one."""
+    from weft._capture import donated_leaves
+
+    a = weft.ones(3)
+    nested = ([a, [a, a]], a, {"x": a, "y": (a, a)}, a)
+    assert donated_leaves(nested, {1}) == [3] and donated_leaves(nested, {0, 2}) == [
+        0,
+        1,
+        2,
+        4,
+        5,
+        6,
+    ]
+    assert donated_leaves(nested, {3}) == [7] and donated_leaves((3, a, "b", a), {3}) == [1]
+    joined = weft.compile(lambda x: weft.exp(x * 2 + 1), capture=True)
+    with pytest.raises(AttributeError, match="_absent"):
+        joined._absent
+    assert joined.traces == 0
+    plain = weft.capture(lambda x: x + 1)
+    with pytest.raises(AttributeError, match="traces"):
+        plain.traces

@@ -94,3 +94,27 @@ def test_repeated_rows_and_columns(shape):
         got, want = weft.compile(f)(w), f(w)
         for g, e in zip(got if isinstance(got, tuple) else (got,), want if isinstance(want, tuple) else (want,)):  # fmt: skip
             np.testing.assert_allclose(np.asarray(g), np.asarray(e), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("name", ["abs", "relu", "sqrt", "positive", "negative", "sign"])
+def test_zeros_with_a_sign_in_compiled_functions(name, dtype):
+    """A block of nothing but zeros and larger numbers is not one of positive numbers."""
+    f = getattr(weft, name, None) or getattr(weft.nn.functional, name)
+    for first in (-0.0, 0.0):
+        x = weft.asarray(np.where(np.arange(5000) % 7 == 3, first, 2.0), dtype=dtype)
+        found = weft.compile(lambda v: f(f(v) * 1.0))(x)
+        wanted = f(f(x) * 1.0)
+        np.testing.assert_array_equal(np.signbit(found.numpy()), np.signbit(wanted.numpy()))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("power", [0.5, -0.5, 2, 3, -1, 1.5, 2.0, 0.0])
+def test_powers_are_those_of_eager_operations(power, dtype):
+    """At infinities, zeros of both signs and numbers below zero, too."""
+    x = weft.asarray([-np.inf, -2.0, -0.0, 0.0, 1e-3, 0.7, 3.0, 200.0, np.inf, np.nan] * 3).astype(
+        dtype
+    )
+    found = weft.compile(lambda v: (v * 1.0) ** power + 0.0)(x)
+    wanted = (x * 1.0) ** power + 0.0
+    np.testing.assert_array_equal(found.astype("float64").numpy(), wanted.astype("float64").numpy())

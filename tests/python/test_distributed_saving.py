@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of several ranks: killed and full in the middle, folders that differ, every type, other numbers of ranks."""
 
+import json
 import os
 
 import pytest
@@ -128,3 +129,18 @@ def test_metadata_that_json_cannot_hold_is_refused_on_every_rank(program, jobs, 
     """)
     status, text = jobs("mpirun", 2, path)
     assert status == 0 and text.count("told") == 6, text
+
+
+@pytest.mark.parametrize("change", [lambda row: row.update(shape=[3, 5]), lambda row: row["pieces"][0].update(starts=[1, 0])])  # fmt: skip
+def test_pieces_that_reach_beyond_their_array_are_refused(change, tmp_path):
+    dist.init()
+    try:
+        dist.save_sharded(tmp_path, {"x": weft.ones((4, 5))})
+    finally:
+        dist.shutdown()
+    index = json.loads((tmp_path / "index.json").read_text())
+    change(index["arrays"]["x"])
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    with pytest.raises(weft.IOError) as caught:
+        dist.load_sharded(tmp_path)
+    assert caught.value.code == "distributed.checkpoint.load" and "a piece (4, 5)" in str(caught.value)  # fmt: skip

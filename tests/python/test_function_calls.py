@@ -301,3 +301,11 @@ def test_a_declaration_that_says_false_declares_nothing():
     key = "weft.distinct_elements"
     program = SCATTER.format(own=declared(key, False), callers=declared(key, 0))
     refused(weft.Error, "verify.race", weft.build, weft.script.from_source(program), target="cpu")
+
+
+def test_arguments_that_have_a_place_only_are_taken_by_name():
+    x = weft.asarray([1.0, 2.0, 4.0])
+    assert weft.diff(x=x).tolist() == [1, 2]
+    assert float(weft.logsumexp(x=x)) == pytest.approx(float(weft.logsumexp(x)))
+    with pytest.raises(weft.DTypeError):
+        weft.diff(x, x=x)

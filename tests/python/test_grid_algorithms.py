@@ -474,3 +474,23 @@ def test_turned_and_reversed_copies(axes, dtype):
     x = rng.integers(-99, 99, (3, 170, 190)).astype(dtype)
     turned = weft.flip(weft.permute_dims(device(x), (0, 2, 1)), axis=axes)
     same(turned.copy(), np.flip(x.transpose(0, 2, 1), axes))
+
+
+@pytest.mark.parametrize("bins", [1, 200, 256, 257, 1000, 1024, 2047, 2048, 4096, 5000])
+def test_counts_of_every_bin(bins, rng):
+    """The first and the last one, however many fit into a block's memory."""
+    x = np.concatenate([rng.integers(0, bins, 3000), [0, bins - 1, bins - 1]])
+    found = weft.bincount(weft.asarray(x, device="opencl:0"), minlength=bins)
+    np.testing.assert_array_equal(found.numpy(), np.bincount(x, minlength=bins))
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl:0"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8"])
+def test_running_extremes_of_nothing_but_the_end_of_a_type(dtype, device, rng):
+    ends = (-np.inf, np.inf) if np.dtype(dtype).kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)  # fmt: skip
+    for n in (3, 700, 5000):
+        for f, name, end in ((np.maximum, "cummax", ends[0]), (np.minimum, "cummin", ends[1])):
+            x = np.full((2, n), end, dtype)
+            x[1, n // 2 :] = rng.integers(0, 9, n - n // 2)
+            found = getattr(weft, name)(weft.asarray(x, device=device), 1)
+            np.testing.assert_array_equal(found[0].numpy(), f.accumulate(x, axis=1), err_msg=name)

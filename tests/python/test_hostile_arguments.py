@@ -390,3 +390,63 @@ def test_constructors_that_take_no_such_argument(given):
     ):
         with pytest.raises(weft.Error):
             make()
+
+
+def test_positions_and_lengths_that_methods_do_not_give():
+    x = weft.ones(3)
+    index = VALUES["index 2.5"]()
+    for call in (lambda: x[index], lambda: x.item(index), lambda: weft.ones((2, 3))[0, index]):
+        refused("array.index.type", call, "gives no integer")
+    with pytest.raises(weft.IndexError):
+        x[index] = 1.0
+    assert x[having(index=lambda s: 1)].item() == 1 and x.tolist() == [1, 1, 1]
+    for call in (weft.nn.Parameter, weft.NDArray):
+        refused("array.asarray.type", lambda: call(VALUES["length -1"]()), "cannot make an array")  # noqa: B023
+
+
+def test_cuts_of_an_axis_are_integers():
+    x = weft.arange(6)
+    for cut in (2.0, "2", np.ma.masked, None):
+        for call in (weft.array_split, weft.hsplit, lambda v, at: v.hsplit(at)):
+            refused("array.split.cuts", lambda: call(x, [cut, 4]), "a cut at")  # noqa: B023
+    for cuts in ([2, 4], np.array([2, 4]), weft.asarray([2, 4]), (np.int8(2), having(index=lambda s: 4))):  # fmt: skip
+        assert [p.tolist() for p in weft.array_split(x, cuts)] == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_blocks_are_counted_before_they_are_joined():
+    for leaf in (1.0, weft.ones(2)):
+        refused("transform.tree.leaves", lambda: weft.block(doubled(leaf)), "131072 leaves")  # noqa: B023
+    assert weft.block([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
+
+
+def test_arguments_of_the_tuner_before_anything_is_tuned():
+    program = hostile_calls.te_product()
+    for seed in (-1, 1.5, "a", None, VALUES["everything"]()):
+        refused("tune.seed", lambda: weft.tune(program, "ref", trials=1, seed=seed, database=":memory:"), "0 on")  # noqa: B023  # fmt: skip
+    refused("tune.program", lambda: weft.tune(doubled(1.0)), "not a PrimFunc")
+    with pytest.raises((weft.Error, Fight)):
+        weft.tune(program, "ref", trials=1, database=":memory:", arguments=[having(array=raises), 1])  # fmt: skip
+    found = weft.tune(program, "ref", trials=1, database=":memory:", arguments=[[1.0] * 4, np.zeros(4, np.float32)])  # fmt: skip
+    assert isinstance(found, weft.Schedule)
+
+
+def test_helpers_for_wafers_and_extensions_refuse_what_is_none():
+    module = hostile_calls.module("cerebras.sdk.sdk_utils")
+    for value in ("holds itself by index", "doubled numbers"):
+        for call in (module.input_array_to_u32, module.calculate_cycles):
+            with pytest.raises(weft.Error):
+                call(VALUES[value]())
+    assert module.input_array_to_u32(np.array([1, 2], np.uint16), 0, 2).tolist() == [1, 2 + (1 << 16)]  # fmt: skip
+    for sources in ((0,), [None], "a"):
+        with pytest.raises(weft.Error):
+            weft.qpu.extension("a", sources)
+
+
+def test_names_and_configurations_for_servers_are_not_written_out():
+    remote = hostile_calls.remote()
+    module = hostile_calls.OBJECTS["RemoteModule"]()
+    for value in (doubled(1.0), doubled(weft.ones(2)), 3, None):
+        refused("module.function.unknown", lambda: module.time_evaluator(value), "no function")  # noqa: B023
+        with pytest.raises(weft.DTypeError):
+            remote.reconfigure(value)
+    refused("module.function.unknown", lambda: module["absent"], "'absent'")

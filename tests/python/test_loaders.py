@@ -109,3 +109,24 @@ def test_refusals():
         refused(weft.ArgumentError, "data.sampler.count", make)
     with pytest.raises(weft.Error):
         iter(D.Sampler())
+
+
+def test_fractions_of_a_data_set():
+    for n in (1, 7, 10, 11, 13):
+        data = weft.data.ArrayDataset(weft.arange(n))
+        parts = weft.data.random_split(data, [0.5, 0.25, 0.25])
+        least = [int(n * f) for f in (0.5, 0.25, 0.25)]
+        lengths = [m + (i < n - sum(least)) for i, m in enumerate(least)]
+        assert [len(p) for p in parts] == lengths
+        seen = sorted(int(p[k][0]) for p in parts for k in range(len(p)))
+        assert seen == list(range(n))
+
+
+@pytest.mark.parametrize("n, ranks", [(5, 3), (7, 4), (2, 5), (9, 2), (6, 3)])
+def test_ranks_begin_again_at_the_first_samples(n, ranks):
+    data = weft.data.ArrayDataset(weft.arange(n))
+    each = -(-n // ranks)
+    order = (list(range(n)) * (each * ranks // n + 1))[: each * ranks]
+    for rank in range(ranks):
+        sampler = weft.data.DistributedSampler(data, ranks, rank, shuffle=False)
+        assert list(sampler) == order[rank::ranks] and len(sampler) == each

@@ -64,3 +64,21 @@ def test_interpolation_at_its_points(dtype):
         with np.errstate(invalid="ignore"):
             wanted = np.interp(x, points, values, **options)
         np.testing.assert_allclose(weft.interp(*given, **options).numpy(), wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "float16"])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((1537,), 0), ((5000,), 0), ((3, 1700), 1), ((2, 5, 40003), 1), ((700, 33), 0), ((2, 2049, 3), 1)],
+)  # fmt: skip
+def test_running_sums_of_several_parts(shape, axis, dtype, rng):
+    """Sums of whole numbers are exact: a part before that is lost shows, and so does a column that is read for another."""
+    x = rng.integers(-3, 4, shape)
+    if dtype == "float16":
+        x[:] = np.where(np.arange(x.size).reshape(shape) % 2 == 0, 1, -1)
+    for name, numpys in (("cumulative_sum", "cumsum"), ("cummax", "maximum.accumulate"), ("cumulative_prod", "cumprod")):  # fmt: skip
+        given = x if name != "cumulative_prod" else np.sign(x) + (x == 0)
+        f = np.maximum.accumulate if name == "cummax" else getattr(np, numpys)
+        found = getattr(weft, name)(weft.asarray(given.astype(dtype)), **{"dim" if name == "cummax" else "axis": axis})  # fmt: skip
+        found = found[0] if isinstance(found, tuple) else found
+        np.testing.assert_array_equal(found.numpy().astype("float64"), f(given, axis=axis).astype("float64"), err_msg=name)  # fmt: skip

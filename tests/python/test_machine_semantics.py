@@ -23,6 +23,12 @@ ROWS = [
     ("where either", "where condition predicate", "for i in range(24):", ["v = T.axis.spatial(24, i)", "T.where(i < 3 or i >= 17)", "{S}"]),
     ("where of a tail", "where condition predicate", "for i, j in T.grid(4, 7):", ["v = T.axis.spatial(24, i * 7 + j)", "T.where(i * 7 + j < 24)", "{S}"]),
     ("where of data", "where condition predicate data", "for i in range(24):", ["v = T.axis.spatial(24, i)", "T.where(X[i] < 0)", "{S}"]),
+    ("where beyond a number", "where condition predicate", "for i in range(24):", ["v = T.axis.spatial(24, i)", "T.where(i > 9)", "{S}"]),
+    ("where up to a number", "where condition predicate", "for i in range(24):", ["v = T.axis.spatial(24, i)", "T.where(i <= 9)", "{S}"]),
+    ("where two ends", "where condition predicate", "for i in range(24):", ["v = T.axis.spatial(24, i)", "T.where(i < 5 and i < 9 and i <= 6)", "{S}"]),
+    ("where two beginnings", "where condition predicate", "for i in range(24):", ["v = T.axis.spatial(24, i)", "T.where(i >= 9 and i > 4 and 12 > i)", "{S}"]),
+    ("truncated quotient", "binding division", "for i in range(24):", ["v = T.axis.spatial(24, T.truncdiv(i - 11, 2) + 6)", "{S}"]),
+    ("truncated remainder", "binding division modulo", "for i in range(24):", ["v = T.axis.spatial(24, T.truncmod(i - 11, 4) + 5)", "{S}"]),
     ("where never", "where condition predicate", "for i in range(24):", ["v = T.axis.spatial(24, i)", "T.where(i < 0)", "{S}"]),
     ("split", "binding", "for i, j in T.grid(4, 6):", ["v = T.axis.spatial(24, i * 6 + j)", "{S}"]),
     ("shifted", "binding offset shift", "for i in range(19):", ["v = T.axis.spatial((0, 24), i + 5)", "{S}"]),
@@ -91,3 +97,33 @@ def test_right_numbers_or_a_refusal_by_name(target, row):
     ]
     module["main"](*arrays)
     np.testing.assert_array_equal(arrays[1].numpy(), wanted, err_msg=f"{name} on {target}")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("condition", ["v < 5", "v != 7", "X[v] > {zero}"])
+def test_both_branches_of_an_if(target, condition):
+    """Both stores run, or the block is refused: none is left out."""
+    dtype = dtype_of(target)
+    zero = f"T.{dtype}(0)"
+    program = weft.script.from_source(f"""
+@T.prim_func
+def main(X: T.Buffer((24,), "{dtype}"), Y: T.Buffer((24,), "{dtype}")):
+    for i in range(24):
+        with T.block("Y"):
+            v = T.axis.spatial(24, i)
+            if {condition.format(zero=zero)}:
+                Y[v] = X[v] * T.{dtype}(2) + T.{dtype}(3)
+            else:
+                Y[v] = X[v] - T.{dtype}(1)
+""")
+    x, v = (np.arange(24) * 5 % 17 - 8).astype(dtype), np.arange(24)
+    holds = {"v < 5": v < 5, "v != 7": v != 7}.get(condition, x > 0)
+    try:
+        module = weft.build(program, target=target)
+    except weft.Error as error:
+        assert target in ("vta", "wse:4x4") and error.code == "stages.body", error
+        return
+    device = "opencl:0" if target == "opencl" else target
+    arrays = [weft.asarray(a, device=device) for a in (x, 0 * x)]
+    module["main"](*arrays)
+    np.testing.assert_array_equal(arrays[1].numpy(), np.where(holds, x * 2 + 3, x - 1))

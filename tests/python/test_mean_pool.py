@@ -220,3 +220,64 @@ def test_means_of_tensors():
         wide = g if keep or axes is None else np.expand_dims(g, axes)
         each = np.broadcast_to(wide, x.shape) * (want.size / x.size)
         np.testing.assert_allclose(slope, each, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["max", "avg"])
+@pytest.mark.parametrize("n", range(2, 9))
+def test_windows_that_begin_behind_the_last_element(n, kind):
+    """With ceil_mode a window that would begin in the border behind the elements is left out."""
+    torch = pytest.importorskip("torch")
+    x = np.arange(1, n + 1, dtype=np.float32).reshape(1, 1, n)
+    for kernel, stride in ((2, 2), (2, 3), (2, 4), (3, 3), (3, 4), (3, 5), (4, 6)):
+        for padding in range(kernel // 2 + 1):
+            if n + 2 * padding < kernel:
+                continue
+            layer = f"{kind.title()}Pool1d"
+            found = getattr(weft.nn, layer)(kernel, stride, padding, ceil_mode=True)(
+                weft.asarray(x)
+            )
+            wanted = getattr(torch.nn, layer)(kernel, stride, padding, ceil_mode=True)(
+                torch.from_numpy(x)
+            )
+            np.testing.assert_allclose(
+                found.numpy(), wanted.numpy(), rtol=1e-6, err_msg=f"{kernel} {stride} {padding}"
+            )
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl:0"])
+@pytest.mark.parametrize("counted", [True, False])
+def test_windows_that_hang_over_the_last_element(device, counted):
+    """With ceil_mode and no border: the mean is over the elements that are there."""
+    present(device)
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(6)
+    for shape, kernel, stride in [((2, 3, 7, 5), 2, 2), ((1, 2, 8, 11), (3, 4), (3, 4)), ((1, 4, 6, 6), 2, 2), ((2, 1, 9, 10), (2, 3), (3, 2)), ((3, 2, 7, 16), 3, 3)]:  # fmt: skip
+        x = rng.standard_normal(shape).astype("float32")
+        mine = weft.Tensor(weft.asarray(x, device=device), requires_grad=True)
+        theirs = torch.tensor(x, requires_grad=True)
+        options = dict(ceil_mode=True, count_include_pad=counted)
+        found = F.avg_pool2d(mine, kernel, stride, **options)
+        wanted = torch.nn.functional.avg_pool2d(theirs, kernel, stride, **options)
+        np.testing.assert_allclose(found.detach().numpy(), wanted.detach().numpy(), rtol=1e-5, atol=1e-6)  # fmt: skip
+        (found * found).sum().backward()
+        (wanted * wanted).sum().backward()
+        np.testing.assert_allclose(mine.grad.numpy(), theirs.grad.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl:0"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_maxima_of_windows_with_nan_and_infinities(device, dtype):
+    """NaN wins, -inf is a value, and a border is none; each window's gradient goes to one element."""
+    present(device)
+    x = np.random.default_rng(8).standard_normal((2, 3, 9, 10)).astype(dtype)
+    x[0, 0, 2, 3], x[0, 1], x[1, 2, :, ::2] = np.nan, -np.inf, -np.inf
+    x[1, 0, 8, 9] = np.inf
+    mine = weft.Tensor(weft.asarray(x, device=device), requires_grad=True)
+    for kernel, stride, padding in (((2, 2), (2, 2), (0, 0)), ((3, 2), (2, 1), (1, 1)), ((3, 3), (3, 3), (0, 0))):  # fmt: skip
+        wide = np.pad(x, [(0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2], constant_values=-np.inf)  # fmt: skip
+        seen = np.lib.stride_tricks.sliding_window_view(wide, kernel, axis=(2, 3))[:, :, :: stride[0], :: stride[1]]  # fmt: skip
+        found = F.max_pool2d(mine, kernel, stride, padding)
+        np.testing.assert_array_equal(found.detach().numpy(), seen.max((-1, -2)))
+        mine.grad = None
+        found.sum().backward()
+        assert float(weft.sum(mine.grad.astype("float32"))) == found.size

@@ -94,3 +94,14 @@ def test_choice_without_repeats(n, count):
 def test_choice_of_more_than_there_are():
     with pytest.raises(weft.Error, match="random.choice.count"):
         weft.random.choice(3, (5,), replace=False)
+
+
+def test_one_negative_extent_is_refused():
+    weft.random.seed(3)
+    wanted = weft.random.normal((4,)).numpy()
+    weft.random.seed(3)
+    for shape in ((-1,), (3, -1), -1):
+        for draw in (weft.random.normal, weft.random.uniform):
+            with pytest.raises(weft.ArgumentError, match="negative extent -1"):
+                draw(shape)
+    assert (weft.random.normal((4,)).numpy() == wanted).all()  # nothing was drawn for them

@@ -266,6 +266,32 @@ def test_lbfgs_finds_the_least_squares(search):
     assert caught.value.code == "optim.lbfgs.search" and "'fast'" in str(caught.value)
 
 
+@pytest.mark.parametrize("kept", [1, 2, 3, 20])
+def test_lbfgs_remembers_the_last_steps(kept):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(4)
+    a, start = rng.standard_normal((9, 9)), rng.standard_normal(9)
+    a = a @ a.T + np.eye(9)
+
+    def found(make, optimizer, count):
+        x = make(start)
+        opt = optimizer([x], lr=0.1, max_iter=count, history_size=kept)
+
+        def closure():
+            opt.zero_grad()
+            loss = (x @ make(a, False) * x).sum() + (x**4).sum()
+            loss.backward()
+            return loss
+
+        opt.step(closure)
+        return x.detach().numpy()
+
+    for count in (3, 6, 9):
+        ours = found(lambda v, g=True: weft.tensor(v, requires_grad=g), weft.optim.LBFGS, count)
+        theirs = found(lambda v, g=True: torch.tensor(v, requires_grad=g), torch.optim.LBFGS, count)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7)
+
+
 def test_states():
     weft.manual_seed(3)
     state = weft.get_rng_state()

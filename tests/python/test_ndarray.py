@@ -523,3 +523,14 @@ def test_keys_of_every_kind_in_every_order(seed):
         a, b = x.copy(), weft.asarray(x.copy())
         a[key], b[ours] = -1, -1
         np.testing.assert_array_equal(b.numpy(), a, err_msg=repr(key))
+
+
+@pytest.mark.parametrize("key", [lambda i: i, lambda i: (i, slice(None)), lambda i: (..., i), lambda i: (None, i, slice(0, 2))])  # fmt: skip
+def test_an_array_without_axes_is_a_position_and_gives_a_view(key):
+    for i in (weft.asarray(1), weft.asarray(-2, dtype="int8"), weft.asarray(2, dtype="uint32")):
+        x = weft.zeros((3, 4))
+        want = np.zeros((3, 4), "float32")
+        part, there = x[key(i)], want[key(int(i))]
+        part[...] = 5.0
+        there[...] = 5.0
+        np.testing.assert_array_equal(x.numpy(), want)

@@ -165,3 +165,35 @@ def test_running_combinations_into_arrays():
     x = np.array([3, 1, 4, 1, 5])
     y = weft.asarray(x)
     assert weft.maximum.accumulate(y, out=y) is y and y.tolist() == [3, 3, 4, 4, 5]
+
+
+def test_functions_of_numpy_keep_the_graph_beside_numpys_arrays():
+    t = weft.Tensor([2.0, 3.0], requires_grad=True)
+    out = np.multiply(t, np.array([4.0, 5.0], np.float32))
+    assert isinstance(out, weft.Tensor) and out.requires_grad
+    out.sum().backward()
+    assert t.grad.tolist() == [4, 5]
+    beside = np.add(
+        weft.ones(2), np.array([1, 2], object)
+    )  # of what weft has no type for, NumPy's own
+    assert [float(v) for v in beside] == [2, 3]
+
+
+def test_other_ways_to_call_numpys_functions():
+    """reduce, accumulate, outer, out= and where= are NumPy's, on the host."""
+    x = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], np.float32)
+    for given in (weft.asarray(x), weft.Tensor(weft.asarray(x), requires_grad=False)):
+        for call in (
+            lambda v: np.add.reduce(v),
+            lambda v: np.maximum.reduce(v, axis=1),
+            lambda v: np.multiply.accumulate(v, axis=1),
+            lambda v: np.subtract.outer(v[0], v[1]),
+            lambda v: np.add(v, v, where=np.array([True, False, True]), out=np.zeros((2, 3), np.float32)),
+            lambda v: np.sqrt(v, dtype="float64"),
+        ):  # fmt: skip
+            want, found = call(x), call(given)
+            np.testing.assert_array_equal(np.asarray(found), want)
+            assert str(found.dtype) == str(want.dtype)
+        out = np.empty((2, 3), np.float32)
+        assert np.exp(given, out=out) is out
+        np.testing.assert_array_equal(out, np.exp(x))

@@ -507,3 +507,17 @@ def test_shapes_that_numpy_takes():
     assert [v.shape for v in weft.meshgrid(a, weft.asarray(W))] == [v.shape for v in np.meshgrid(M, W)]  # fmt: skip
     np.testing.assert_array_equal(weft.permute_dims(weft.asarray(C)).numpy(), C.T)
     np.testing.assert_array_equal(weft.full_like(a, weft.asarray(M[0])).numpy(), np.full_like(M, M[0]))  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", ["auto", "sqrt", "sturges", "rice", "scott", "fd"])
+def test_edges_by_rules(rule, rng):
+    x = np.concatenate([rng.normal(0, 1, 700), [4.0, -4.0]])
+    for limits in (None, (-2.0, 4.0), (-4.0, 1.5)):
+        wanted = np.histogram_bin_edges(x, rule, limits)
+        found = weft.histogram_bin_edges(weft.asarray(x), rule, limits)
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12, atol=1e-12)
+    # An element at the end of the range counts: without it one bin fewer.
+    for n in range(2, 40):
+        x = np.arange(n + 1) / n
+        wanted = np.histogram_bin_edges(x, rule, (0.0, 1.0))
+        assert weft.histogram_bin_edges(weft.asarray(x), rule, (0.0, 1.0)).shape == wanted.shape, n

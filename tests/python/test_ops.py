@@ -655,3 +655,17 @@ def test_files_round_trip_and_damage_is_refused(rng, tmp_path):
     (tmp_path / "big").write_bytes(big)
     with pytest.raises(weft.IOError, match="announces a header"):
         weft.load_safetensors(tmp_path / "big")
+
+
+@pytest.mark.parametrize("types", [("float32",) * 2, ("float32", "float64"), ("float16",) * 2, ("int32",) * 2, ("bool",) * 2, ("complex64", "float32")])  # fmt: skip
+@pytest.mark.parametrize("tensor", [False, True])
+def test_einsum_of_many_short_sums(types, tensor, rng):
+    """Sums that are products of elements where arrays of one type are added up that way."""
+    for spec, shapes in (("bi,bi->b", ((5, 3), (5, 3))), ("abi,abi->ab", ((2, 3, 4), (2, 3, 4))), ("ib,ib->b", ((6, 5), (6, 5))), ("bij,bij->b", ((4, 2, 3), (4, 2, 3))), ("bi,bi->b", ((3, 70), (3, 70)))):  # fmt: skip
+        xs = [rng.integers(-3, 4, s).astype(t) for s, t in zip(shapes, types)]
+        given = [weft.asarray(x) for x in xs]
+        if tensor and np.dtype(types[0]).kind in "fc":
+            given = [weft.Tensor(x, requires_grad=False) for x in given]
+        want = np.einsum(spec, *xs)
+        found = weft.einsum(spec, *given)
+        np.testing.assert_array_equal(found.numpy(), want, err_msg=spec)

@@ -52,15 +52,17 @@ def test_borders_of_views(view):
         np.testing.assert_array_equal(got.numpy(), want)
 
 
-def test_threads_share_rows():
-    x = drawn((300, 401), "float64")
+@pytest.mark.parametrize("shape", [(300, 401), (19, 31, 211), (5, 7, 17, 190)])
+def test_threads_share_rows(shape):
+    x = drawn(shape, "float64")
+    widths = [(3, 5), (2, 0), (0, 4), (0, 7)][-len(shape) :]
     before = weft.get_num_threads()
     try:
-        weft.set_threads(2)
-        got = weft.pad(weft.asarray(x), [(3, 5), (0, 7)], value=weft.asarray(1.5))
+        weft.set_threads(3)
+        got = weft.pad(weft.asarray(x), widths, value=weft.asarray(1.5))
     finally:
         weft.set_threads(before)
-    np.testing.assert_array_equal(got.numpy(), np.pad(x, [(3, 5), (0, 7)], constant_values=1.5))
+    np.testing.assert_array_equal(got.numpy(), np.pad(x, widths, constant_values=1.5))
 
 
 def test_values_that_the_type_does_not_hold():

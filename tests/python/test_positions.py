@@ -285,3 +285,40 @@ def test_remainders_of_floats(dtype):
     np.testing.assert_array_equal(
         weft.remainder(one, 0.75).numpy(), np.remainder(sets[0], np.asarray(0.75, dtype))
     )
+
+
+@pytest.mark.parametrize("shape", [(5000,), (7, 300), (300, 7), (4, 3, 70)])
+def test_extremes_of_truth_values(shape):
+    rng = _rng()
+    for share in (0.0, 0.001, 0.5, 0.999, 1.0):
+        x = rng.random(shape) < share
+        for axis in (None, *range(len(shape))):
+            for name in ("argmax", "argmin"):
+                want = getattr(np, name)(x, axis=axis)
+                np.testing.assert_array_equal(getattr(weft, name)(weft.asarray(x), axis=axis).numpy(), want)  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [5000, 300_000])
+@pytest.mark.parametrize("dtype", ["float32", "int16", "complex128"])
+def test_one_value_for_many_positions_and_values_for_more_than_are_kept(n, dtype):
+    rng = _rng()
+    x = rng.integers(0, 50, n + 37).astype(dtype)
+    at = rng.permutation(len(x))[:n]
+    values = rng.integers(0, 50, n).astype(dtype)
+    for value in (values, values[:1], values[0]):
+        want, got = x.copy(), weft.asarray(x, copy=True)
+        want[at] = value
+        got[weft.asarray(at)] = weft.asarray(value)
+        np.testing.assert_array_equal(got.numpy(), want)
+    got = weft.asarray(x, copy=True)
+    weft.add.at(got, weft.asarray(at), weft.asarray(values))
+    want = x.copy()
+    want[at] += values
+    np.testing.assert_array_equal(got.numpy(), want)
+    rows = rng.integers(0, 50, (n // 3, 4)).astype(dtype)
+    some = rng.permutation(len(rows))[: len(rows) - 7]
+    for value in (rows[0], rows[: len(some)], rows[:1], rows[:, :1][: len(some)]):
+        want, got = rows.copy(), weft.asarray(rows, copy=True)
+        want[some] = value
+        got[weft.asarray(some)] = weft.asarray(value)
+        np.testing.assert_array_equal(got.numpy(), want)

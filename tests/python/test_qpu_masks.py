@@ -59,3 +59,20 @@ def test_rows_that_follow_from_the_row_before(rows, k, to):
     for i in range(rows - 1):
         a[i + 1, to] = (a[i] * w).sum(0)
     np.testing.assert_array_equal(got, a)
+
+
+def test_branches_of_a_loop_that_is_written_out():
+    program = weft.script.from_source("""
+@T.prim_func
+def main(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    for i in range(64):
+        L = T.allocate((3,), "int32", scope="local")
+        for j in range(3):
+            if j == 0:
+                L[j] = A[i] * 2
+            else:
+                L[j] = A[i] + T.Cast("int32", j)
+        B[i] = L[0] * 100 + L[1] * 10 - L[2]
+""")
+    x = np.arange(-20, 44, dtype="int32")
+    np.testing.assert_array_equal(run(program, x, 0 * x), x * 200 + (x + 1) * 10 - (x + 2))

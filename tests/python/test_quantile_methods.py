@@ -3,6 +3,7 @@
 
 import numpy as np
 import pytest
+from present import present
 
 import weft
 
@@ -90,3 +91,13 @@ def test_refused():
         with pytest.raises(weft.ArgumentError) as refused:
             call()
         assert refused.value.code == code and text in str(refused.value)
+
+
+@pytest.mark.parametrize("device", ["cpu", "opencl:0"])
+def test_the_nearest_of_two_neighbours(device):
+    present(device)
+    x = weft.asarray([10.0, 20.0, 30.0, 40.0, 50.0, 60.0], device=device, dtype="float16")
+    for q in np.arange(0, 101, 5):
+        wanted = np.percentile(x.numpy().astype("float64"), q, method="nearest")
+        for given in (x, x.astype("float32")):
+            assert float(weft.percentile(given, float(q), method="nearest")) == wanted, q

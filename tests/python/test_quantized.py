@@ -238,3 +238,24 @@ def test_refusals():
         with pytest.raises(kind) as caught:
             step()
         assert caught.value.code == code and part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "want"),
+    [((4096, 64, 32, 4, 1024), (16, 128, 4)), ((4096, 64, 32, 8, 1024), (16, 256, 4)), ((4096, 48, 24, 4, 1024), (12, None, 1)), ((256, 64, 32, 4, 1024), None), ((4096, 64, 8, 2, 1024), None)],
+)  # fmt: skip
+def test_rows_of_a_group_that_a_thread_reads(sizes, want):
+    """The most packed rows, up to 16, that divide a group's bytes: 32 numbers of 4 bits are 16 bytes."""
+    from weft.nn._quantized_card import form
+
+    inputs, _, size, bits, most = sizes
+    found = form(*sizes)
+    if want is None:
+        assert found is None
+        return
+    if found is None:  # the rows of a thread do not divide all bytes
+        assert inputs * bits // 8 // want[0] % 16
+        return
+    run, threads, beside = found
+    assert run == want[0] and beside == want[2] and threads == (want[1] or threads)
+    assert size * bits // 8 % run == 0 and threads * beside <= most

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types and shapes of results are NumPy's: of linear algebra, of parts of complex numbers, of arrays without elements."""
 
+import operator
+
 import numpy as np
 import pytest
 from present import present
@@ -97,3 +99,53 @@ def test_pythons_types_as_element_types_and_what_is_none():
             weft.dtype(wrong)
         assert info.value.code == "array.dtype.unknown"
         assert weft.float32 != wrong
+
+
+def test_lists_of_integers_beyond_int64():
+    for given in ([2**63, 1], [1, 2**64 - 1], [[0], [2**63]]):
+        found, wanted = weft.asarray(given), np.array(given, np.uint64)
+        assert str(found.dtype) == "uint64"
+        np.testing.assert_array_equal(found.numpy(), wanted)
+    assert str(weft.asarray([2**63 - 1, 0]).dtype) == "int64"
+
+
+INTEGERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_numbers_at_the_ends_of_integers(dtype):
+    """One beyond an end is refused where it would be stored, and compared by its value."""
+    least, most = (int(v) for v in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+    x = weft.asarray([least, 0, 1, most], dtype=dtype)
+    stored = (lambda v: weft.full(3, v, dtype=dtype), lambda v: weft.where(x == 0, v, x), lambda v: x + v, lambda v: weft.pad(x, 1, value=v))  # fmt: skip
+    for number in (least, most):
+        assert weft.full(2, number, dtype=dtype).tolist() == [number, number]
+    for number in (least - 1, most + 1):
+        for call in stored:
+            with pytest.raises(weft.Error) as caught:
+                call(number)
+            assert caught.value.code == "array.scalar.range", caught.value
+    for number in (least - 2, least - 1, least, least + 1, most - 1, most, most + 1, most + 2):
+        for name in ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal"):
+            op = getattr(weft, name)
+            want = [bool(getattr(operator, {"less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq", "not_equal": "ne"}[name])(v, number)) for v in x.tolist()]  # fmt: skip
+            assert op(x, number).tolist() == want, (name, number)
+
+
+def test_types_of_two_arrays():
+    """As NumPy's, but where integers meet floats: these keep their type; uint64 beside signed integers has none."""
+    floats, complexes = ["float32", "float64"], ["complex64", "complex128"]
+    for a in ["bool", *INTEGERS, *floats, *complexes]:
+        for b in ["bool", *INTEGERS, *floats, *complexes]:
+            kinds = {np.dtype(t).kind for t in (a, b)}
+            if kinds & {"f", "c"} and kinds & {"i", "u", "b"}:
+                want = a if np.dtype(a).kind in "fc" else b
+            else:
+                want = str(np.promote_types(a, b))
+            if kinds == {"i", "u"} and want == "float64":
+                with pytest.raises(weft.DTypeError):
+                    weft.result_type(a, b)
+                continue
+            assert str(weft.result_type(a, b)) == want, (a, b)
+            x, y = weft.ones(2, dtype=a), weft.ones(2, dtype=b)
+            assert str(weft.where(x == y, x, y).dtype) == str(weft.concat([x, y]).dtype) == want, (a, b)  # fmt: skip

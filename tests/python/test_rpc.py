@@ -131,6 +131,8 @@ def test_arrays_and_modules_of_another_process(rng, tmp_path, target):
         assert np.array_equal(c.numpy(), 2 * x)
         result = f.time_evaluator("double", number=2, repeat=3)(a, c)
         assert len(result.results) == 3 and result.mean > 0
+        # Milliseconds: 61 s for a sample would be refused.
+        assert f.time_evaluator("double", number=1, repeat=1, min_repeat_ms=61)(a, c).mean > 0
         stats = remote.stats()
         assert stats["rpc.trips"] > 5 and stats["bytes.rpc.written"] >= 4 * 256
         # What the server refuses arrives as if it had happened here.
@@ -460,3 +462,16 @@ def test_each_option_reaches_the_connection_and_the_server(monkeypatch):
     assert name == "ref" and options == dict(
         host="::1", port=5, key="s" * 16, tls_cert=CERTIFICATE, tls_key=KEY, session_bytes=1000, sessions=3, modules={}
     )  # fmt: skip
+
+
+def test_parts_of_large_arrays_travel_in_several_pieces():
+    """From the middle of an array, in both directions."""
+    device = rpc.local("cpu").device()
+    x = np.arange(1_500_000, dtype=np.float32)
+    held, new = weft.asarray(x, device=device), np.arange(1_000_000, dtype=np.float32) % 1013
+    for begin in (0, 1, 70_001, 500_000):
+        part = held[begin : begin + new.size]
+        assert np.array_equal(part.numpy(), x[begin : begin + new.size])
+        part[...] = weft.asarray(new)
+        x[begin : begin + new.size] = new
+        assert np.array_equal(held.numpy(), x)

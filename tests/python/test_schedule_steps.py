@@ -307,3 +307,20 @@ def main(A: T.Buffer((6, 7), "int32"), C: T.Buffer((6, 7), "int32"), D: T.Buffer
     weft.build(sch, target="ref")["main"](*given)
     np.testing.assert_array_equal(given[1].numpy(), a * 2 + 1)
     np.testing.assert_array_equal(given[2].numpy(), a * 6)
+
+
+def test_show_prints_the_program(capsys):
+    A = te.placeholder((4,), name="A")
+    sch = weft.Schedule(te.create_prim_func([A, te.compute((4,), lambda i: A[i] + 1.0, name="B")]))
+    sch.split(sch.get_loops(sch.get_block("B"))[0], [2, 2])
+    assert sch.show() is None
+    assert capsys.readouterr().out == sch.script() + "\n"
+
+
+@pytest.mark.parametrize("lengths", [[5, 6], [11], [4, None, 7], [3, 4, 4], [10, None], [None, 10]])
+def test_parts_that_are_longer_than_their_loop_are_refused(lengths):
+    A = te.placeholder((10,), name="A")
+    sch = weft.Schedule(te.create_prim_func([A, te.compute((10,), lambda i: A[i] + 1.0, name="B")]))
+    with pytest.raises(weft.ScheduleError) as caught:
+        sch.loop_partition(sch.get_loops(sch.get_block("B"))[0], lengths)
+    assert caught.value.code == "schedule.loop_partition.lengths"

@@ -340,3 +340,14 @@ def test_users_programs_run(face, tmp_path):
         env={**os.environ, "PYTHONPATH": path},
     )
     assert run.returncode == 0 and "False" not in run.stdout, run.stdout + run.stderr
+
+
+def test_signatures_of_what_tables_define():
+    """Steps of schedules and the language's own functions are made from tables; their signatures name what they take."""
+    loops = inspect.signature(weft.Schedule.reorder).parameters
+    assert [p.kind.name for p in loops.values()] == ["POSITIONAL_OR_KEYWORD", "VAR_POSITIONAL"]
+    split = inspect.signature(weft.Schedule.split).parameters
+    assert [*split][:3] == ["self", "loop", "factors"] and split["factors"].default is inspect.Parameter.empty  # fmt: skip
+    for name, count in (("popcount", 1), ("fma", 3), ("shift_left", 2)):
+        found = inspect.signature(getattr(weft.te, name)).parameters
+        assert [*found] == list("xyz"[:count]) and all(p.kind.name == "POSITIONAL_ONLY" for p in found.values()), name  # fmt: skip

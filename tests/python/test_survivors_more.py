@@ -383,3 +383,23 @@ def test_batches_of_a_data_set():
     first = passes(3)
     assert first[0] != first[1] and first == passes(3) and first != passes(4)
     assert [b[0].tolist() for b in weft.data.DataLoader(data, 5)] == [[*range(5)], [*range(5, 10)]]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_channels_are_dropped_whole(n):
+    """Of (n, c, ...) and of (c, ...): a channel is 0 or scaled, and the channels of one example are not those of another."""
+    f = getattr(F, f"dropout{n}d")
+    weft.random.seed(n)
+    spatial = (3, 4, 5)[:n]
+    for shape in ((40, 6, *spatial), (240, *spatial)):
+        x = weft.Tensor(weft.ones(shape), requires_grad=False)
+        found = f(x, 0.25).numpy().reshape(240, -1)
+        assert set(np.unique(found)) == {np.float32(0), np.float32(4 / 3)}
+        assert (found == found[:, :1]).all()
+        assert 20 < (found[:, 0] == 0).sum() < 110
+        rows = found[:, 0].reshape(40, 6)
+        assert len({tuple(r) for r in rows}) > 4
+    for ndim in {1, 2, 3, 4, 5, 6} - {n + 1, n + 2}:
+        with pytest.raises(weft.ShapeError) as caught:
+            f(weft.Tensor(weft.ones((2,) * ndim), requires_grad=False), 0.5)
+        assert caught.value.code == "nn.dropout.shape"

@@ -524,3 +524,8 @@ def test_reinterpret_keeps_the_bits():
     with pytest.raises(weft.DTypeError, match="reinterpret of float32 as int64") as refused:
         te.reinterpret("int64", te.const(1))
     assert refused.value.code == "te.reinterpret"
+
+
+def test_ends_of_bool_in_programs():
+    assert str(te.max_value("bool")) == str(te.const(True, "bool"))
+    assert str(te.min_value("bool")) == str(te.const(False, "bool"))

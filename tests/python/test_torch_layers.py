@@ -580,3 +580,18 @@ def test_convolutions_have_no_padding_unless_told(rng):
     with pytest.raises(weft.ArgumentError) as refused:
         nn.Conv2d(3, 6, 3, padding=None)
     assert refused.value.code == "nn.conv.padding"
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (2, 3, 4), (3, 3, 2, 2)])
+@pytest.mark.parametrize("momentum", [0.1, 0.5, None])
+def test_running_variances_are_of_the_population(shape, momentum, rng):
+    layer = {2: weft.nn.BatchNorm1d, 3: weft.nn.BatchNorm1d, 4: weft.nn.BatchNorm2d}[len(shape)](3, momentum=momentum)  # fmt: skip
+    mean, var, axes = np.zeros(3), np.ones(3), (0, *range(2, len(shape)))
+    for k in range(3):
+        x = rng.normal(2, 3, shape).astype("float32")
+        layer(weft.Tensor(weft.asarray(x)))
+        share = momentum or 1 / (k + 1)
+        mean = (1 - share) * mean + share * x.mean(axes)
+        var = (1 - share) * var + share * x.astype("float64").var(axes, ddof=1)
+    np.testing.assert_allclose(layer.running_mean.numpy(), mean, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(layer.running_var.numpy(), var, rtol=1e-4)

@@ -266,3 +266,13 @@ def test_the_axis_by_position(name):
     np.testing.assert_array_equal(f(x, 1).numpy(), f(x, axis=1).numpy())
     with pytest.raises(TypeError):
         f(x, 1, 2)
+
+
+@pytest.mark.parametrize("dim", [-1, -2, 0, 1])
+def test_gather_by_fewer_positions_than_entries(dim):
+    x = np.arange(20, dtype="float32").reshape(4, 5)
+    for shape in ((2, 3), (4, 2), (3, 5), (1, 1)):
+        at = np.arange(np.prod(shape)).reshape(shape)[::-1, ::-1] % x.shape[dim]
+        want = np.take_along_axis(x[tuple(slice(0, n) if d != dim % 2 else slice(None) for d, n in enumerate(shape))], at, dim)  # fmt: skip
+        found = weft.Tensor(weft.asarray(x), requires_grad=False).gather(dim, weft.asarray(at))
+        np.testing.assert_array_equal(found.numpy(), want)

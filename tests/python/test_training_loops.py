@@ -412,3 +412,18 @@ def test_modules_keep_buffers():
     assert list(net.named_buffers().keys()) == ["0.scale", "1.running_mean", "1.running_var"]
     assert len(net.buffers()) == 3 and "0.scale" in net.cpu().state_dict()
     assert copy.deepcopy(net)[0].scale.tolist() == [2.0]
+
+
+def test_parameters_without_a_gradient_do_not_move_by_the_largest_rule():
+    x = np.array([1.0, -2.0, 3.0, 0.5], np.float32)
+    p = weft.nn.Parameter(weft.asarray(x))
+    optimizer = weft.optim.Adamax([p], lr=0.1, betas=(0.9, 0.99), eps=1e-8)
+    m, v, want = np.zeros(4), np.zeros(4), x.astype(np.float64)
+    for step, g in enumerate(([0, 0.5, -2, 0], [0, 0, 1e-3, 4], [0, -1, 0, 0]), 1):
+        p.grad = weft.Tensor(weft.asarray(np.array(g, np.float32)))
+        optimizer.step()
+        g = np.array(g)
+        m, v = 0.9 * m + 0.1 * g, np.maximum(0.99 * v, np.abs(g) + 1e-8)
+        want = want - 0.1 / (1 - 0.9**step) * m / v
+        np.testing.assert_allclose(p.numpy(), want, rtol=1e-5)
+    assert p.numpy()[0] == 1.0

@@ -280,3 +280,15 @@ def test_a_candidate_is_known_whatever_the_order_of_its_decisions():
 
     one = Trial({"sketch": "tile", "knobs": {"x": 4, "y": 8}})
     assert one.key == Trial({"knobs": {"y": 8, "x": 4}, "sketch": "tile"}).key
+
+
+def test_trials_come_back_in_the_order_in_which_they_were_made(tmp_path):
+    file = Database(tmp_path / "a.db")
+    made = [{"sketch": name, "knobs": {"n": 9 - k}} for k, name in enumerate("zamcb")]
+    for decisions in made:
+        file.add("w", "cpu", 0, Trial(decisions, seconds=1.0, trace="[]"))
+    assert [t.decisions for t in file.trials("w", "cpu")] == made
+    file.close()
+    again = Database(tmp_path / "a.db", exists=True)
+    assert [t.decisions for t in again.trials("w", "cpu")] == made
+    again.close()

@@ -377,3 +377,41 @@ def test_arguments_are_aligned_as_their_widest_move_needs(target, lanes, dtype):
     size = np.dtype(dtype).itemsize
     most = {"cuda": 16, "metal": min(16, 4 * size), "opencl": size}[target.partition(":")[0]]
     assert [p["align"] for p in params] == [min(lanes * size, most)] * 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("lanes", [2, 4, 8])
+@pytest.mark.parametrize("op", ["add", "max", "min"])
+def test_lanes_of_a_vector_are_reduced(op, lanes, dtype):
+    func = _func(f"""
+@T.prim_func
+def main(A: T.Buffer((3, {lanes}), "{dtype}"), B: T.Buffer((3,), "{dtype}")):
+    for i in range(3):
+        B[i] = T.vector_reduce_{op}(A[i, T.ramp(0, 1, {lanes})])
+""")
+    x = np.random.default_rng(3).integers(-50, 50, (3, lanes)).astype(dtype)
+    want = {"add": np.sum, "max": np.max, "min": np.min}[op](x, axis=1)
+    for target in ("c", "cpu", "ref"):
+        b = weft.asarray(np.zeros(3, dtype))
+        weft.build(func, target=target)["main"](weft.asarray(x), b)
+        np.testing.assert_array_equal(b.numpy(), want, err_msg=target)
+
+
+@pytest.mark.parametrize(("bytes_", "level", "width"), [(16, "__SSE__", "movntps("), (32, "__AVX__", "movntps256("), (64, "__AVX512F__", "movntps512(")])  # fmt: skip
+def test_instructions_of_stores_past_the_caches(bytes_, level, width):
+    """Of GCC each vector's own; Clang has one name for all."""
+    sch = weft.Schedule(
+        _func("""
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in T.serial(64):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            B[vi] = A[vi] * T.float32(2)
+""")
+    )
+    outer, inner = sch.split(sch.get_loops(sch.get_block("B"))[0], [None, bytes_ // 4])
+    sch.vectorize(inner)
+    sch.annotate(outer, "nontemporal", True)
+    text = weft.build(sch, target=f"c:vector_bytes={bytes_}").source()
+    assert f"defined({level})" in text and f"__builtin_ia32_{width}" in text

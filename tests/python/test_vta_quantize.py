@@ -268,3 +268,17 @@ def test_models_that_branch_and_other_shapes():
     with pytest.raises(weft.ShapeError) as shape:
         net(np.ones((1, 3, 5, 5)))
     assert shape.value.code == "vta.quantize.shape" and "(n, 3, 4, 4)" in str(shape.value)
+
+
+def test_biases_of_sums_that_are_not_shifted():
+    """A half is added to what is rounded by a shift; a channel without one gets its bias as it is, negative ones too."""
+    from types import SimpleNamespace
+
+    from weft.vta_quantize import _Quantizer
+
+    w = np.array([[127.0, 5.0], [-127.0, 3.0], [31.75, 1.0]])
+    bias = np.array([-3.0, 7.0, -2.0])
+    found, offset, shifts, scale = _Quantizer.weights(None, w, bias, SimpleNamespace(scale=1.0), 1.0)  # fmt: skip
+    assert scale == 1.0 and shifts.tolist() == [0, 0, 2]
+    assert found.tolist() == [[127, 5], [-127, 3], [127, 4]]
+    assert offset.tolist() == [-3, 7, -2 * 4 + 2]

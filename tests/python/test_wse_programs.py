@@ -154,6 +154,14 @@ var id: u16 = 0;
     assert caught.value.code == "wse.csl.export.type" and "u64" in str(caught.value)
 
 
+TAKE = """
+param c2: color; param c3: color; export var got = @zeros([2]u32);
+task two(x: u32) void { got[0] += x; }
+task three(x: u32) void { got[1] += x; }
+comptime { @bind_data_task(two, @get_data_task_id(c2)); @bind_data_task(three, @get_data_task_id(c3)); }
+"""
+
+
 @pytest.mark.parametrize("swaps", [(False, False), (False, True), (True, True)])
 def test_swaps_of_one_color_of_a_pair(swaps, tmp_path):
     """What arrives on color 2 is received on 3 where 3 swaps, and on 2 as well where 2 does not."""
@@ -177,18 +185,44 @@ layout {
         "param c: color; const X = @get_dsd(fabout_dsd, .{ .extent = 20, .fabric_color = c, .output_queue = @get_output_queue(2) });"
         + START % "@mov32(X, @as(u32, 5));"
     )
-    (tmp_path / "take.csl").write_text("""
-param c2: color; param c3: color; export var got = @zeros([2]u32);
-task two(x: u32) void { got[0] += x; }
-task three(x: u32) void { got[1] += x; }
-comptime { @bind_data_task(two, @get_data_task_id(c2)); @bind_data_task(three, @get_data_task_id(c3)); }
-""")
+    (tmp_path / "take.csl").write_text(TAKE)
     wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"))
     runner = wse.SdkRuntime(str(tmp_path / "out"), memcpy_required=False)
     runner.load()
     runner.run()
     runner._call("stop")
     want = {(False, False): [100, 0], (False, True): [100, 100], (True, True): [0, 100]}[swaps]
+    assert list(runner.read_symbol(1, 0, "got", "uint32")) == want
+
+
+@pytest.mark.parametrize("axes", ["xy", "x", "y", ""])
+def test_swaps_of_the_color_that_a_core_sends_on(axes, tmp_path):
+    """What the core of a PE that swaps both ways sends on color 2 leaves on 3; one axis alone does not concern the core."""
+    swaps = ", ".join(f".color_swap_{a} = true" for a in axes)
+    (tmp_path / "layout.csl").write_text(
+        """
+const c2 = @get_color(2); const c3 = @get_color(3);
+layout {
+  @set_rectangle(2, 1);
+  @set_tile_code(0, 0, "send.csl", .{ .c = c2 });
+  @set_tile_code(1, 0, "take.csl", .{ .c2 = c2, .c3 = c3 });
+"""
+        + f"  @set_color_config(0, 0, c3, .{{ .routes = .{{ .rx = RAMP, .tx = EAST{', ' + swaps if swaps else ''} }} }});\n"
+        + "  @set_color_config(0, 0, c2, .{ .routes = .{ .rx = RAMP, .tx = EAST } });\n"
+        + "".join(f"  @set_color_config(1, 0, c{c}, .{{ .routes = .{{ .rx = WEST, .tx = RAMP }} }});\n" for c in (2, 3))
+        + "}"
+    )  # fmt: skip
+    (tmp_path / "send.csl").write_text(
+        "param c: color; const X = @get_dsd(fabout_dsd, .{ .extent = 20, .fabric_color = c, .output_queue = @get_output_queue(2) });"
+        + START % "@mov32(X, @as(u32, 5));"
+    )
+    (tmp_path / "take.csl").write_text(TAKE)
+    wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"))
+    runner = wse.SdkRuntime(str(tmp_path / "out"), memcpy_required=False)
+    runner.load()
+    runner.run()
+    runner._call("stop")
+    want = [0, 100] if axes == "xy" else [100, 0]
     assert list(runner.read_symbol(1, 0, "got", "uint32")) == want
 
 

@@ -574,8 +574,11 @@ TEST(RpcHostile, what_will_be_refused_is_not_kept_meanwhile) {
   const std::int64_t before = resident_pages();
   ASSERT_TRUE(client.stream->Write(head));
   for (int i = 0; i < 95; ++i) ASSERT_TRUE(client.stream->Write(chunk));
-  usleep(300000);  // the server has read what it will
-  EXPECT_LE(resident_pages() - before, (40 << 20) / getpagesize());
+  // Kept, it would be 95 MiB. Until the server has read what it will a busy machine holds the
+  // messages on their way, and the allocator keeps some of what was freed.
+  const std::int64_t most = (64 << 20) / getpagesize();
+  for (int i = 0; i < 1200 && resident_pages() - before > most; ++i) usleep(50000);
+  EXPECT_LE(resident_pages() - before, most);
   ASSERT_TRUE(client.stream->Write(chunk));
   ASSERT_TRUE(client.stream->Read(&answer));
   EXPECT_EQ(answer.failure().code(), "rpc.limit.bytes");
@@ -588,7 +591,9 @@ TEST(RpcHostile, what_will_be_refused_is_not_kept_meanwhile) {
 TEST(RpcHostile, mutated_frames) {
   const char *asked = std::getenv("WEFT_TEST_FRAMES"), *seed = std::getenv("WEFT_TEST_SEED");
   const std::int64_t most = asked ? std::atoll(asked) : 4000;
-  Target target;
+  ServerOptions options;
+  options.hello_deadline = std::chrono::minutes(2);  // clients here may wait for a busy machine
+  Target target(options);
   FrameMaker maker(seed ? std::strtoull(seed, nullptr, 10) : 22);
   std::int64_t sent = 0, answers = 0, refusals = 0, streams = 0, pages = 0;
   std::size_t files = 0;

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import itertools
+import operator
 
 import weft
 
-from .._core import NDArray
+from .._core import NDArray, shown
 from .._errors import error as _error
 from .._methods.tools import MOST_PARTS
+from ..transforms import trees
 from .common import along, axis_of, beside, plain, refused, value
 
 __all__ = [
@@ -127,6 +129,7 @@ def block(arrays):
     def depth(x):
         return 1 + max(map(depth, x), default=0) if isinstance(x, list) else 0
 
+    trees.flatten(arrays)  # refuses lists of more parts than anybody wrote down
     levels = depth(arrays)
 
     def ranks(x):
@@ -280,8 +283,16 @@ def array_split(x, sections, axis=0):
         found = list(itertools.islice(sections, MOST_PARTS))
         if len(found) == MOST_PARTS:
             raise refused("array.split.sections", f"{MOST_PARTS} cuts", f"1 to {MOST_PARTS} parts")
-        cuts = [0, *(int(i) for i in found), n]
+        cuts = [0, *map(_cut, found), n]
     return [along(x, axis, slice(a, b)) for a, b in zip(cuts, cuts[1:])]
+
+
+def _cut(position):
+    try:
+        return operator.index(position)
+    except TypeError:
+        # Masked numbers, floats and texts of NumPy name no position.
+        raise refused("array.split.cuts", f"a cut at {shown(position)}", "integers") from None
 
 
 def _equal_parts(x, sections, axis):

@@ -8,6 +8,7 @@ import warnings
 
 import weft
 from weft import _core
+from weft._core import shown
 from weft._errors import error
 
 from .apart import BUILD_LIMIT, Apart
@@ -148,7 +149,7 @@ def _function(main, name):
         raise error(
             "dtype",
             "tune.program",
-            f"not a PrimFunc, IRModule or Schedule: {main!r:.60}",
+            f"not a PrimFunc, IRModule or Schedule: {shown(main)}",
             help="pass a program: @T.prim_func, te.create_prim_func(...) or weft.Schedule(...)",
         )
     functions = main.functions
@@ -300,7 +301,7 @@ def _confirmed(search, measurer, file, workload, where, target):
         file.correct(workload, where, winner)
 
 
-def _checked(trials, seconds, limit):
+def _checked(trials, seconds, limit, seed):
     if trials < 1:
         raise error(
             "value",
@@ -313,12 +314,18 @@ def _checked(trials, seconds, limit):
             raise error(
                 "value", "tune.budget", f"{what} is {value}", notes=["legal: above 0, or None"]
             )
+    if not isinstance(seed, int) or seed < 0:
+        raise error("value", "tune.seed", f"seed is {shown(seed)}", notes=["legal: integers from 0 on"])  # fmt: skip
 
 
 def _plain_argument(value):
     """As another process can have it: a NumPy array or a number."""
-    if not isinstance(value, (weft.NDArray, weft.Tensor)):
+    if type(value) in (bool, int, float, complex):
         return value
+    if not isinstance(value, (weft.NDArray, weft.Tensor)):
+        value = weft.asarray(value)
+        if value.ndim == 0:
+            return value.item()
     return (value.astype("float32") if str(value.dtype) == "bfloat16" else value).numpy()
 
 
@@ -391,7 +398,7 @@ def tune(
     Raises weft.Error: tune.symbolic, tune.nothing (no candidate ran), tune.budget, tune.devices, tune.database.*;
     weft.DeviceError for an absent device.
     """
-    _checked(trials, seconds, limit)
+    _checked(trials, seconds, limit, seed)
     end = None if seconds is None else _clock() + seconds
     program, name = _function(main, function)
     devices = list(device) if isinstance(device, (list, tuple)) else [device]

@@ -111,11 +111,14 @@ x = weft.Tensor(weft.asarray(weight[r * n : (r + 1) * n]).to(device))
     dist.all_gather(x) * weft.Tensor(weft.asarray(weight).to(device), requires_grad=False)
 ).sum().backward()
 np.testing.assert_allclose(x.grad.numpy(), n * weight[r * n : (r + 1) * n])
-x = weft.Tensor(weft.asarray(weight).to(device))
-(dist.reduce_scatter(x) * float(r + 1)).sum().backward()
-np.testing.assert_allclose(
-    x.grad.numpy(), np.repeat(np.arange(1, n + 1), n)[:, None] * np.ones((1, 2))
-)
+for op, scale in (("sum", 1.0), ("mean", 1.0 / n)):
+    x = weft.Tensor(weft.asarray(weight).to(device))
+    (dist.reduce_scatter(x, op) * float(r + 1)).sum().backward()
+    np.testing.assert_allclose(
+        x.grad.numpy(),
+        scale * np.repeat(np.arange(1, n + 1), n)[:, None] * np.ones((1, 2)),
+        rtol=1e-6,
+    )
 x = weft.Tensor(weft.asarray(weight).to(device))
 (dist.all_to_all(x) * float(r + 1)).sum().backward()
 np.testing.assert_allclose(

@@ -118,6 +118,11 @@ class StreamMaker {
     loops(n);
     n.wgt_out = below(2) ? 0 : below(12), n.wgt_in = below(2) ? 0 : below(12);
     n.reset = below(8) == 0;
+    if (n.reset && below(2)) {  // elements in a row, which are cleared in one piece
+      n.uop_end = n.uop_begin + 1;
+      (below(2) ? n.iter_in : n.dst_in) = 1;
+      if (below(3) == 0) n.dst_out = n.iter_in;
+    }
     return n;
   }
   Insn alu() {

@@ -4,8 +4,16 @@
 from __future__ import annotations
 
 import numpy as np
+import weft
 from weft._boundary import publish as _publish
 from weft._wse_library import value_error as _value_error
+
+
+def _array(given):
+    """As NumPy's. Lists that hold themselves, or more than a host has room for, are refused as weft.asarray refuses them."""
+    if not isinstance(given, np.ndarray) and not hasattr(given, "__array__"):
+        weft.asarray(given)
+    return np.asarray(given)
 
 
 def memcpy_view(arr: np.ndarray, datatype=None, *, dtype=None) -> np.ndarray:
@@ -38,7 +46,7 @@ def input_array_to_u32(
     given = np_arr if arr is None else arr  # programs say np_arr, the reference of SDK 2.10 arr
     if given is None:
         raise TypeError("input_array_to_u32 wants an array: input_array_to_u32(x, sentinel, size)")
-    flat = np.ascontiguousarray(given).ravel()
+    flat = np.ascontiguousarray(_array(given)).ravel()
     if flat.dtype.itemsize == 4:
         return flat.view(np.uint32).copy()
     if flat.dtype.itemsize != 2:
@@ -54,7 +62,7 @@ def input_array_to_u32(
 def calculate_cycles(timestamp_buf) -> int:
     """Cycles between two 48-bit time stamps: six 16-bit words (alone, or in the low halves of 32-bit words, or
     packed by two into three words), start low to high, then end."""
-    timestamps = np.asarray(timestamp_buf)
+    timestamps = _array(timestamp_buf)
     if timestamps.size < 6 and not (timestamps.dtype.itemsize == 4 and timestamps.size == 3):
         raise _value_error(
             "wse.timestamps",
