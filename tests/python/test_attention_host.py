@@ -50,7 +50,10 @@ MASKS = {
 def test_of_the_host(shape, dtype, mask):
     batch, heads, keys, n, m, width, values = shape
     rng = np.random.default_rng(len(mask) + n)
-    q, g = drawn(rng, batch, heads, n, width, turned=True), drawn(rng, batch, heads, n, values, turned=True)
+    q, g = (
+        drawn(rng, batch, heads, n, width, turned=True),
+        drawn(rng, batch, heads, n, values, turned=True),
+    )
     k, v = drawn(rng, batch, keys, m, width), drawn(rng, batch, keys, m, values, turned=True)
     given = dict(MASKS[mask])
     if "mask" in given:
@@ -68,7 +71,9 @@ def test_of_the_host(shape, dtype, mask):
     with np.errstate(invalid="ignore"):
         for got, right in zip((out, sums, *found), want):
             room = TOLERANCE[dtype] * max(1, np.abs(right[np.isfinite(right)]).max(initial=0))
-            np.testing.assert_allclose(numbers(got), right.reshape(got.shape), rtol=TOLERANCE[dtype], atol=room)
+            np.testing.assert_allclose(
+                numbers(got), right.reshape(got.shape), rtol=TOLERANCE[dtype], atol=room
+            )
     assert str(out.dtype) == dtype and [x.shape for x in found] == [x.shape for x in arrays[:3]]
     alone, none = _core._attention_forward(*arrays[:3], want_sums=False, **options)
     assert none is None and np.array_equal(numbers(alone), numbers(out))
@@ -104,7 +109,9 @@ def test_padding_and_lengths_of_many_queries(threads):
     weft.set_threads(threads)
     try:
         three = [weft.Tensor(weft.asarray(x), requires_grad=True) for x in (q, k, v)]
-        out = F.attention(*three, padding=weft.asarray(padding), lengths=weft.asarray(lengths), scale=1.0)
+        out = F.attention(
+            *three, padding=weft.asarray(padding), lengths=weft.asarray(lengths), scale=1.0
+        )
         (out * weft.Tensor(weft.asarray(g))).sum().backward()
     finally:
         weft.set_threads(before)

@@ -383,8 +383,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
           const Tensor seeds[] = {c.g};
           return gradients(outputs, seeds, c.x, Graph::create);
         }
-        const std::array<NDArray, 3> found = backward(
-            c.g.data(), c.x[0].data(), c.x[1].data(), c.x[2].data(), {c.out.data(), sums}, o);
+        const std::array<NDArray, 3> found = backward(c.g.data(), c.x[0].data(), c.x[1].data(),
+                                                      c.x[2].data(), {c.out.data(), sums}, o);
         return std::vector<Tensor>{Tensor(found[0]), Tensor(found[1]), Tensor(found[2])};
       });
 }

@@ -104,7 +104,8 @@ struct Attention {
   /// Whether a row may see nothing although its band has keys.
   bool masked() const { return added.defined() || allowed.defined() || padding.defined(); }
   I block_rows() const {
-    const I most = std::clamp<I>(kBlockBytes / static_cast<I>(m * sizeof(T)), kLeastRows, kMostRows);
+    const I most =
+        std::clamp<I>(kBlockBytes / static_cast<I>(m * sizeof(T)), kLeastRows, kMostRows);
     const I blocks = (n + most - 1) / most;
     return (n + blocks - 1) / blocks;
   }
@@ -146,7 +147,11 @@ struct Attention {
   /// The weights of a block; `sums` steps from query to query.
   Block block(I batch, I head, I row, I rows, T* sums, I step) const {
     const auto [first, last] = span(batch, row, rows);
-    Block b{row, rows, first, last - first, scratch<T>(0, rows * width),
+    Block b{row,
+            rows,
+            first,
+            last - first,
+            scratch<T>(0, rows * width),
             scratch<T>(1, rows * (last - first))};
     const auto scale = static_cast<T>(o.scale);
     const Plane<const T> from = plane<const T>(q, batch, head);
@@ -297,7 +302,8 @@ std::array<NDArray, 3> attention_backward(const NDArray& g, const NDArray& q, co
                                           const NDArray& v, const AttentionOptions& o) {
   return with_floats(q.elem(), [&]<typename T>(T) {
     const Attention<T> of(q, k, v, o);
-    const NDArray dq = heads_inside(q, kElem<T>, q.shape()), dk = heads_inside(k, kElem<T>, k.shape()),
+    const NDArray dq = heads_inside(q, kElem<T>, q.shape()),
+                  dk = heads_inside(k, kElem<T>, k.shape()),
                   dv = heads_inside(v, kElem<T>, v.shape());
     of.backward(as(g, kElem<T>), dq, dk, dv);
     return std::array<NDArray, 3>{as(dq, q.elem()), as(dk, q.elem()), as(dv, q.elem())};

@@ -68,7 +68,9 @@ def _largest(c, rows, index, bag, sizes, kept):
     found = weft.where(spoilt, first, _best(behind, bag, weft.where(mine, at, n), "amin"))
     found = weft.where(some, found, 0)
     out = weft.where(spoilt, math.nan, weft.where(some, best, 0.0))
-    return as_type(out, c.dtype), weft.where(some, _core._take(index, found.reshape((-1,)), 0).reshape(shape), 0)
+    return as_type(out, c.dtype), weft.where(
+        some, _core._take(index, found.reshape((-1,)), 0).reshape(shape), 0
+    )
 
 
 def _largest_backward(c, g, largest, sizes):
