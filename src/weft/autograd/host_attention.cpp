@@ -5,6 +5,10 @@
 #include <limits>
 #include <vector>
 
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
 #include "weft/array/ops.h"
 #include "weft/host/gemm.h"
 #include "weft/host/kernels.h"
@@ -20,6 +24,8 @@ using I = std::int64_t;
 constexpr I kBlockBytes = I{512} << 10, kLeastRows = 16, kMostRows = 256;
 /// Products of one share of a thread, at least.
 constexpr I kShare = 65536;
+/// Rows of weights have whole vectors, so that none ends with elements one by one.
+constexpr I whole_vectors(I n) { return (n + 15) / 16 * 16; }
 
 template <typename T>
 constexpr Elem kElem = sizeof(T) == 8 ? Elem::float64 : Elem::float32;
@@ -44,6 +50,20 @@ void multiply(I m, I n, I k, const T* a, I a_row, I a_col, const T* b, I b_row, 
   if (m == 1 && gemv<T>(n, k, b, b_col, b_row, a, a_col, c)) return;
   gemm<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc, false);
 }
+
+/// Weights below the smallest normal number become zero while this lives. Exponentials of what no
+/// query sees would go through such numbers, of which each costs the processor 100 clocks and more.
+class WithoutSubnormals {
+ public:
+#if defined(__SSE2__)
+  WithoutSubnormals() { _mm_setcsr(before_ | 0x8000u); }
+  ~WithoutSubnormals() { _mm_setcsr(before_); }
+  WithoutSubnormals(const WithoutSubnormals&) = delete;
+
+ private:
+  unsigned before_ = _mm_getcsr();
+#endif
+};
 
 /// Memory of a thread that stays: fresh pages would cost more than what is written to them.
 template <typename T>
@@ -141,6 +161,7 @@ struct Attention {
 
   struct Block {
     I row, rows, first, count;  // queries, keys
+    I pitch;                    // from row to row of the weights
     T* scaled;                  // [rows, width]: queries by the scale
     T* weights;                 // [rows, count]
   };
@@ -151,8 +172,9 @@ struct Attention {
             rows,
             first,
             last - first,
+            whole_vectors(last - first),
             scratch<T>(0, rows * width),
-            scratch<T>(1, rows * (last - first))};
+            scratch<T>(1, rows * whole_vectors(last - first))};
     const auto scale = static_cast<T>(o.scale);
     const Plane<const T> from = plane<const T>(q, batch, head);
     for (I i = 0; i < rows; ++i) {
@@ -166,28 +188,31 @@ struct Attention {
     }
     const Plane<const T> key = plane<const T>(k, batch, head / group);
     multiply<T>(rows, b.count, width, b.scaled, width, 1, key.at + first * key.row, key.column,
-                key.row, b.weights, b.count);
+                key.row, b.weights, b.pitch);
+    [[maybe_unused]] const WithoutSubnormals fast;
     for (I i = 0; i < rows; ++i) {
       const auto [from_key, to_key] = span(batch, row + i, 1);
-      T* const s = b.weights + i * b.count;
+      T* const s = b.weights + i * b.pitch;
       const I seen_from = std::min(from_key - first, b.count),
               seen_to = std::clamp(to_key - first, seen_from, b.count), seen = seen_to - seen_from;
+      const I stop = std::min(b.pitch, seen_from + whole_vectors(seen));
       std::fill(s, s + seen_from, T(0));
-      std::fill(s + seen_to, s + b.count, T(0));
+      std::fill(s + seen_to, s + stop, kNothing<T>);
+      std::fill(s + stop, s + b.pitch, T(0));
       T* const sum = sums ? sums + (row + i) * step : nullptr;
-      weigh(batch, head, row + i, first + seen_from, seen, s + seen_from, sum);
+      weigh(batch, head, row + i, first + seen_from, seen, stop - seen_from, s + seen_from, sum);
     }
     return b;
   }
-  /// Scores of one query to weights.
-  void weigh(I batch, I head, I row, I first, I count, T* s, T* sum) const {
+  /// Scores of one query to weights; behind them -inf up to `whole` elements.
+  void weigh(I batch, I head, I row, I first, I count, I whole, T* s, T* sum) const {
     if (masked()) mask(batch, head, row, first, count, s);
     const void* in[1] = {s};
     T total = kNothing<T>;
-    if (count > 0 && (sum || masked())) logsumexp(count, in, &total, 0);
+    if (count > 0 && (sum || masked())) logsumexp(whole, in, &total, 0);
     if (sum) *sum = total;
-    if (count == 0 || (masked() && total == kNothing<T>)) std::fill(s, s + count, T(0));
-    else softmax(count, in, s, 0);
+    if (count == 0 || (masked() && total == kNothing<T>)) std::fill(s, s + whole, T(0));
+    else softmax(whole, in, s, 0);
   }
 
   void forward(const NDArray& out, const NDArray& sums) const {
@@ -205,7 +230,7 @@ struct Attention {
         return;
       }
       const Plane<const T> from = plane<const T>(v, batch, head / group);
-      multiply<T>(here, values, b.count, b.weights, b.count, 1, from.at + b.first * from.row,
+      multiply<T>(here, values, b.count, b.weights, b.pitch, 1, from.at + b.first * from.row,
                   from.row, from.column, c, to.row);
     });
   }
@@ -237,20 +262,22 @@ struct Attention {
     const T* const change = from.at + row * from.row;
     const Plane<const T> key = plane<const T>(k, batch, head / group),
                          value = plane<const T>(v, batch, head / group);
-    gemm<T>(b.count, values, rows, b.weights, 1, b.count, change, from.row, from.column,
+    gemm<T>(b.count, values, rows, b.weights, 1, b.pitch, change, from.row, from.column,
             to_v.at + b.first * to_v.row, to_v.row, true);
-    T* const weighed = scratch<T>(2, rows * b.count);
+    T* const weighed = scratch<T>(2, rows * b.pitch);
     multiply<T>(rows, b.count, values, change, from.row, from.column,
-                value.at + b.first * value.row, value.column, value.row, weighed, b.count);
+                value.at + b.first * value.row, value.column, value.row, weighed, b.pitch);
     // Of the same products, not of the result: where one key has nearly all of the weight the two
     // cancel, and the result was rounded.
     for (I i = 0; i < rows; ++i) {
-      const void* in[2] = {b.weights + i * b.count, weighed + i * b.count};
-      gradient(b.count, in, b.weights + i * b.count, 0);
+      T *const w = b.weights + i * b.pitch, *const by = weighed + i * b.pitch;
+      std::fill(by + b.count, by + b.pitch, T(0));
+      const void* in[2] = {w, by};
+      gradient(b.pitch, in, w, 0);
     }
-    gemm<T>(b.count, width, rows, b.weights, 1, b.count, b.scaled, width, 1,
+    gemm<T>(b.count, width, rows, b.weights, 1, b.pitch, b.scaled, width, 1,
             to_k.at + b.first * to_k.row, to_k.row, true);
-    multiply<T>(rows, width, b.count, b.weights, b.count, 1, key.at + b.first * key.row, key.row,
+    multiply<T>(rows, width, b.count, b.weights, b.pitch, 1, key.at + b.first * key.row, key.row,
                 key.column, dq, to_q.row);
     const auto scale = static_cast<T>(o.scale);
     for (I i = 0; i < rows; ++i)
