@@ -262,6 +262,18 @@ def _lay_out_masks(module):
         module.recompile()
 
 
+def _split(example_inputs):
+    """How aot_autograd splits a training step into its two passes.
+
+    On a card what is cheap is computed again in the backward pass, so a chain of element-wise operators stores its result
+    alone: memory bounds it there. On a host a tanh costs more than its load, and what the forward pass has is kept.
+    """
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+
+    on_card = any(isinstance(x, torch.Tensor) and x.is_cuda for x in example_inputs)
+    return {"partition_fn": min_cut_rematerialization_partition} if on_card else {}
+
+
 def backend(module, example_inputs, **arguments):
     """The back end "weft" of torch.compile: whole graphs of ATen operators, forward and backward.
 
@@ -294,5 +306,6 @@ def backend(module, example_inputs, **arguments):
         inference_compiler=compile_graph,
         decompositions=decompositions(),
         keep_inference_input_mutations=True,
+        **_split(example_inputs),
     )
     return with_second_gradients(compiled(module, example_inputs), module, facts, example_inputs)

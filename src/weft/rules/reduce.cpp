@@ -205,7 +205,9 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
         std::min(facts.groups() / groups, terms / (4 * share)), 1, kMostParts));
   // Columns that do not fill the machine evenly: 138 groups on 132 processors take twice as long.
   const bool large = nest.results * nest.terms >= kManyBytes / nest.widest_bytes;
-  if (d.parts == 1 && d.columns && large && groups < facts.groups())
+  // Of few terms a second launch, which reads the parts' results, costs more: 43 x 126838 took
+  // twice as long.
+  if (d.parts == 1 && d.columns && large && nest.terms >= 2 * kFewTerms && groups < facts.groups())
     d.parts = std::clamp<std::int64_t>(
         std::min(up_to_power(ceil_div(facts.groups(), groups)), down_to_power(terms / (2 * share))),
         1, kMostParts);
