@@ -57,12 +57,15 @@ void bind_attention(nb::module_& m) {
   m.def(
       "_attention_forward",
       [](const NDArray& q, const NDArray& k, const NDArray& v, const std::optional<NDArray>& mask,
-         const Band& band, double scale) {
-        AttentionResult r = attention_forward(q, k, v, options_of(mask, {}, {}, band, scale, 0, 0));
-        return std::pair(r.out, r.sums);
+         const Band& band, double scale, bool want_sums) {
+        AttentionResult r =
+            attention_forward(q, k, v, options_of(mask, {}, {}, band, scale, 0, 0), want_sums);
+        return std::pair(r.out, r.sums.defined() ? std::optional(r.sums) : std::nullopt);
       },
       "q"_a, "k"_a, "v"_a, "mask"_a = nb::none(), "band"_a = nb::none(), "scale"_a = 1.0,
-      "Attention and the natural logarithms of the sums of exponentials.");
+      "want_sums"_a = true,
+      "Attention and the natural logarithms of the sums of exponentials, which may be None unless "
+      "wanted.");
   m.def(
       "_attention_backward",
       [](const NDArray& g, const NDArray& q, const NDArray& k, const NDArray& v, const NDArray& out,

@@ -252,3 +252,24 @@ def test_attention_with_masks():
         as_eager(lambda q, k, v, m: sdpa(q, k, v, attn_mask=m), q, k, v, mask)
     as_eager(lambda q, k, v: sdpa(q, k, v, scale=0.3), q, k, v)
     as_eager(lambda q: sdpa(q, q, q, is_causal=True), q)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("padding", [None, 3])
+@pytest.mark.parametrize("mode", ["max", "sum", "mean"])
+def test_bags(mode, padding, last):
+    """Of a bag's largest rows, the first; empty bags; NaN first and later; gradients of weights of positions."""
+    table = randn(7, 5).requires_grad_()
+    with torch.no_grad():
+        table[4] = table[1]
+        if mode == "max":
+            table[2, 1] = NAN
+    at = torch.tensor([2, 1, 3, 5, 4, 1, 3, 6, 2, 0])
+    ends = torch.tensor([0, 3, 3, 6, 7] + [10] * last)
+    weights = [randn(10).requires_grad_()] if mode == "sum" else []
+    as_eager(
+        lambda table, *w: F.embedding_bag(
+            at, table, ends, mode=mode, padding_idx=padding, include_last_offset=last,
+            per_sample_weights=w[0] if w else None,
+        ), table, *weights,
+    )  # fmt: skip

@@ -7,6 +7,7 @@
 
 #include "weft/array/random.h"
 #include "weft/autograd/gpu/attention.h"
+#include "weft/autograd/host_attention.h"
 #include "weft/base/text.h"
 
 namespace weft {
@@ -259,6 +260,20 @@ bool by_programs(const NDArray& q, const NDArray& k, const NDArray& v, const Att
          device::has_attention(q, k, v, o);
 }
 
+AttentionResult forward(const NDArray& q, const NDArray& k, const NDArray& v,
+                        const AttentionOptions& o, bool want_sums) {
+  if (by_programs(q, k, v, o)) return device::grid_attention(q, k, v, o);
+  return host::has_attention(q, k, v, o) ? host::attention(q, k, v, o, want_sums)
+                                         : tiled(q, k, v, o);
+}
+std::array<NDArray, 3> backward(const NDArray& g, const NDArray& q, const NDArray& k,
+                                const NDArray& v, const AttentionResult& result,
+                                const AttentionOptions& o) {
+  if (by_programs(q, k, v, o)) return device::grid_attention_backward(g, q, k, v, result, o);
+  return host::has_attention(q, k, v, o) ? host::attention_backward(g, q, k, v, o)
+                                         : tiled_backward(g, q, k, v, o);
+}
+
 [[noreturn]] void refuse(const char* what, const std::string& found, const char* rule) {
   throw Error(ErrorKind::shape, cat("nn.attention.", what), found).note(rule);
 }
@@ -332,19 +347,16 @@ std::int64_t score_bytes(const NDArray& q, const NDArray& k) {
 }  // namespace
 
 AttentionResult attention_forward(const NDArray& q, const NDArray& k, const NDArray& v,
-                                  const AttentionOptions& options) {
+                                  const AttentionOptions& options, bool want_sums) {
   check(q, k, v, options);
-  const AttentionOptions o = prepared(q, k, options);
-  return by_programs(q, k, v, o) ? device::grid_attention(q, k, v, o) : tiled(q, k, v, o);
+  return forward(q, k, v, prepared(q, k, options), want_sums);
 }
 
 std::array<NDArray, 3> attention_backward(const NDArray& g, const NDArray& q, const NDArray& k,
                                           const NDArray& v, const AttentionResult& result,
                                           const AttentionOptions& options) {
   check(q, k, v, options);
-  const AttentionOptions o = prepared(q, k, options);
-  return by_programs(q, k, v, o) ? device::grid_attention_backward(g, q, k, v, result, o)
-                                 : tiled_backward(g, q, k, v, o);
+  return backward(g, q, k, v, result, prepared(q, k, options));
 }
 
 Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& added,
@@ -357,8 +369,7 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
   const bool traced = added.defined() && added.requires_grad() && grad_enabled();
   if (traced) return composed(q, k, v, added, o);
   if (!programs && score_bytes(q.data(), k.data()) <= kSmallBytes) return composed(q, k, v, {}, o);
-  AttentionResult result = programs ? device::grid_attention(q.data(), k.data(), v.data(), o)
-                                    : tiled(q.data(), k.data(), v.data(), o);
+  AttentionResult result = forward(q.data(), k.data(), v.data(), o, true);
   const NDArray sums = result.sums;
   return make_tensor(
       "attention", std::move(result.out), {q, k, v}, [o, sums, programs](const GradientCall& c) {
@@ -372,10 +383,8 @@ Tensor attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor
           const Tensor seeds[] = {c.g};
           return gradients(outputs, seeds, c.x, Graph::create);
         }
-        const std::array<NDArray, 3> found =
-            programs ? device::grid_attention_backward(c.g.data(), c.x[0].data(), c.x[1].data(),
-                                                       c.x[2].data(), {c.out.data(), sums}, o)
-                     : tiled_backward(c.g.data(), c.x[0].data(), c.x[1].data(), c.x[2].data(), o);
+        const std::array<NDArray, 3> found = backward(c.g.data(), c.x[0].data(), c.x[1].data(),
+                                                      c.x[2].data(), {c.out.data(), sums}, o);
         return std::vector<Tensor>{Tensor(found[0]), Tensor(found[1]), Tensor(found[2])};
       });
 }

@@ -26,9 +26,10 @@ struct AttentionResult {
   NDArray out, sums;  // sums: natural logarithm of the sum of exponentials, float32 or float64
 };
 
-/// One type and device for all operands. A query that sees no key gives 0, and sums of -inf.
+/// One type and device for all operands. A query that sees no key gives 0, and sums of -inf. The
+/// sums may be undefined unless `want_sums`.
 AttentionResult attention_forward(const NDArray& q, const NDArray& k, const NDArray& v,
-                                  const AttentionOptions& options);
+                                  const AttentionOptions& options, bool want_sums = true);
 /// Gradients of q, k, v for the gradient of out.
 std::array<NDArray, 3> attention_backward(const NDArray& g, const NDArray& q, const NDArray& k,
                                           const NDArray& v, const AttentionResult& result,

@@ -34,6 +34,7 @@ def load():
             activations,
             alignments,
             attention,
+            bags,
             complex_numbers,
             convolutions,
             distances,

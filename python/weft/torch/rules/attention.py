@@ -25,7 +25,10 @@ def _options(q, k, v, dropout, is_causal, mask, scale):
 @array("_scaled_dot_product_flash_attention_for_cpu.default")
 def _attention(c, q, k, v, dropout=0.0, is_causal=False, *, attn_mask=None, scale=None):
     options = _options(q, k, v, dropout, is_causal, attn_mask, scale)
-    out, sums = _core._attention_forward(q, k, v, **options)
+    wanted = c.wanted is None or 1 in c.wanted
+    out, sums = _core._attention_forward(q, k, v, want_sums=wanted, **options)
+    if sums is None:
+        return as_type(out, c.dtype), None
     # torch 2.4 says float32 for the sums of float64 queries; its kernels give and take float64.
     kept = c.dtype if q.dtype == _core.float64 else c.dtypes[1]
     return as_type(out, c.dtype), as_type(sums, kept)

@@ -24,6 +24,14 @@ def _on_host(x):
     return x.device.host_accessible
 
 
+def _added(product, x):
+    """The sum in the memory of a product that nothing else knows."""
+    if str(x.dtype) != str(product.dtype):
+        return product + x
+    product += x
+    return product
+
+
 @array("mm.default", "bmm.default", "mv.default", "dot.default", "matmul.default")
 def _mm(c, a, b):
     return _product(*_checked(c, a, b))
@@ -49,8 +57,7 @@ def _addmm(c, start, a, b, *, beta=1, alpha=1):
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return as_type(product, c.dtype)
-    start = start if beta == 1 else start * beta
-    return as_type(product + start, c.dtype)
+    return as_type(_added(product, start if beta == 1 else start * beta), c.dtype)
 
 
 @array("addbmm.default")
@@ -69,7 +76,7 @@ def _linear(c, x, weight, bias=None):
     if bias is not None and c.dtype in HALVES and _on_host(x):  # rounded once, as in torch
         x, weight, bias = (v.astype("float32") for v in (x, weight, bias))
     product = _product(x.reshape((math.prod(x.shape[:-1]), x.shape[-1])), weight.T)
-    product = product if bias is None else product + bias
+    product = product if bias is None else _added(product, bias)
     return as_type(product, c.dtype).reshape(c.shape)
 
 
