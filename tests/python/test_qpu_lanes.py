@@ -164,7 +164,10 @@ def test_no_way_to_share_results_out_is_far_ahead(program):
             sch = weft.Schedule(te.create_prim_func(tensors))
             loops, dims = sch.get_loops(sch.get_block("C")), len(tensors[-1].shape)
             chunk, vector = sch.split(loops[dims - 1], [None, LANES])
-            outer, inner = [*loops[: dims - 1], chunk][: dims - 1 + chunks], [] if chunks else [chunk]
+            outer, inner = (
+                [*loops[: dims - 1], chunk][: dims - 1 + chunks],
+                [] if chunks else [chunk],
+            )
             sch.reorder(*outer, *inner, vector, *loops[dims:])
             try:
                 whole = sch.fuse(*outer) if len(outer) > 1 else outer[0]

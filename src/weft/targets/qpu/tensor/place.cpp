@@ -180,8 +180,7 @@ std::optional<LoopRef> place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     if (is_const_int_value(l.node->extent, 0)) return std::nullopt;
     (l.iter->kind == IterKind::spatial ? spatial : reduce).push_back(l);
   }
-  const Loop* lane =
-      placement.lane ? lane_loop(nest, placement.lane) : fastest_lane(nest, qpus);
+  const Loop* lane = placement.lane ? lane_loop(nest, placement.lane) : fastest_lane(nest, qpus);
   if (!lane || lane->extent == 1) return std::nullopt;  // one point after the other
   if (place_tiles(sch, nest, *lane, qpus, placement)) return std::nullopt;
   if (placement.may_collapse && reduce.empty() && collapses(nest)) {

@@ -31,7 +31,6 @@ struct Placement {
 /// All accesses of the nest run over whole arrays in the order of its loops.
 bool collapses(const Nest& nest);
 
-
 /// Runs a step of several primitives; one that is refused, or gives up, is undone as a whole.
 template <typename F>
 bool attempt(schedule::Schedule& sch, const F& f) {

@@ -20,9 +20,9 @@ using schedule::Schedule;
 
 namespace {
 
-constexpr double kMostClocks = 200e3;     // estimated, of a sum that is run
-constexpr std::int64_t kBudget = 1 << 20;  // clocks of all trials of a nest
-constexpr double kNear = 2.5;             // estimates are off by less
+constexpr double kMostClocks = 200e3;      // estimated, of a sum that is run
+constexpr std::int64_t kBudget = 1 << 22;  // clocks of all trials of a nest
+constexpr double kNear = 2.5;              // estimates are off by less
 constexpr std::size_t kMostTrials = 7;
 
 /// Elements of a tensor; 0: known at run time only.
@@ -100,9 +100,8 @@ Placement fastest_placement(const Nest& nest, const std::shared_ptr<const Target
                             std::int64_t qpus) {
   const bool known = !nest.loops.empty() && std::all_of(nest.loops.begin(), nest.loops.end(),
                                                         [](const Loop& l) { return l.extent > 0; });
-  const bool sums = std::any_of(nest.loops.begin(), nest.loops.end(), [](const Loop& l) {
-    return l.iter->kind == IterKind::reduce;
-  });
+  const bool sums = std::any_of(nest.loops.begin(), nest.loops.end(),
+                                [](const Loop& l) { return l.iter->kind == IterKind::reduce; });
   if (!nest.block || !known || (sums ? !joins(nest) : collapses(nest))) return {};
   const std::vector<Estimate> all = estimates(nest, qpus);
   if (all.empty() || all[0].clocks > kMostClocks) return {};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Small nests are placed by trial: what estimates say of few rows, few columns and short sums is
-// off by up to a half, and the emulator takes a few milliseconds to count the clocks of such a nest.
+// off by up to a half, and the emulator takes a few milliseconds to count the clocks of such a
+// nest.
 
 #include <cstdint>
 #include <memory>
