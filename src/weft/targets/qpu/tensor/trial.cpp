@@ -159,8 +159,11 @@ Placement fastest_placement(const Nest& nest, const std::shared_ptr<const Target
     if (l.iter->kind == IterKind::spatial && l.node != lane.node && l.extent != 1) last = &l;
   std::vector<Placement::Share> ways = {{false, true, 1}};
   if (chunks) ways.push_back({true, false, 1}), ways.push_back({true, true, 1});
-  for (std::int64_t height : {8, 4})
-    if (chunks && last && last->extent > height) ways.push_back({true, true, height});
+  for (std::int64_t height : {8, 4}) {
+    if (!last || last->extent <= height) continue;
+    ways.push_back({false, false, height});
+    if (chunks) ways.push_back({true, true, height});
+  }
   for (const Placement::Share& way : ways) {
     Placement placement = plain.placement;
     placement.share = way;
