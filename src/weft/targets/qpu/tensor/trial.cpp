@@ -20,10 +20,11 @@ using schedule::Schedule;
 
 namespace {
 
-constexpr double kMostClocks = 200e3;      // estimated, of a sum that is run
-constexpr std::int64_t kBudget = 1 << 22;  // clocks of all trials of a nest
-constexpr double kNear = 2.5;              // estimates are off by less
-constexpr std::size_t kMostTrials = 7;
+constexpr double kMostClocks = 200e3;         // estimated, of a sum that is run
+constexpr std::int64_t kBudget = 1 << 22;     // clocks of all trials of a nest
+constexpr double kNear = 2.5;                 // estimates are off by less
+constexpr std::int64_t kMostWords = 1 << 24;  // of all tensors
+constexpr std::size_t kMostTrials = 7, kMostShared = 2;
 
 /// Elements of a tensor; 0: known at run time only.
 std::int64_t elements(const Buffer& b) {
@@ -35,7 +36,7 @@ std::int64_t elements(const Buffer& b) {
   return out;
 }
 
-/// The nest as a function of its own. Null: it needs more than tensors of known sizes.
+/// The nest as a function of its own. Null: it needs more than tensors of known, moderate sizes.
 PrimFunc alone(const Nest& nest) {
   std::vector<Param> params;
   for (const auto* regions : {&nest.block->reads, &nest.block->writes}) {
@@ -47,6 +48,9 @@ PrimFunc alone(const Nest& nest) {
       params.push_back(buffer_param(b));
     }
   }
+  std::int64_t words = 0;
+  for (const Param& p : params) words += elements(p.buffer);
+  if (words > kMostWords) return nullptr;
   const Stmt body(nest.loops[0].node);
   if (!free_vars(body).empty()) return nullptr;
   return make_func("main", std::move(params), root_block(body));
@@ -94,6 +98,23 @@ bool bound(const PrimFunc& f) {
   return out;
 }
 
+/// Beside the way that estimates take.
+std::vector<Placement::Share> ways_to_share(const Nest& nest, std::size_t number) {
+  const Loop& lane = nest.loops[number];
+  const bool chunks = lane.iter->kind == IterKind::spatial && lane.extent > kLanes;
+  const Loop* last = nullptr;  // of the other loops of results
+  for (const Loop& l : nest.loops)
+    if (l.iter->kind == IterKind::spatial && l.node != lane.node && l.extent != 1) last = &l;
+  std::vector<Placement::Share> out = {{false, true, 1}};
+  if (chunks) out.push_back({true, false, 1}), out.push_back({true, true, 1});
+  for (std::int64_t height : {8, 4}) {
+    if (!last || last->extent <= height) continue;
+    out.push_back({false, false, height});
+    if (chunks) out.push_back({true, true, height});
+  }
+  return out;
+}
+
 }  // namespace
 
 Placement fastest_placement(const Nest& nest, const std::shared_ptr<const TargetInfo>& machine,
@@ -129,45 +150,41 @@ Placement fastest_placement(const Nest& nest, const std::shared_ptr<const Target
       return 0;
     }
   };
-  struct Best {
+  struct Tried {
     Placement placement;
     std::int64_t clocks = 0;
-    void take(const Placement& p, std::int64_t c) {
-      if (c > 0 && (clocks == 0 || c < clocks)) placement = p, clocks = c;
-    }
-  } best, plain;  // of all; without tiles
+  };
+  Tried best;
+  std::vector<Tried> plain;  // without tiles
+  auto attempt_one = [&](const Placement& placement) {
+    const Tried tried{placement, clocks_of(placement)};
+    if (tried.clocks > 0 && (best.clocks == 0 || tried.clocks < best.clocks)) best = tried;
+    return tried;
+  };
   std::size_t trials = 0;
   for (const Estimate& e : all) {
     // Without tiles there is more to try.
-    const bool tiled = e.tiles && *e.tiles != Placement::kNoTiles, wanted = !tiled && !plain.clocks;
+    const bool tiled = e.tiles && *e.tiles != Placement::kNoTiles, wanted = !tiled && plain.empty();
     const bool near = e.clocks <= kNear * all[0].clocks && trials < kMostTrials;
     if (!near && !wanted) continue;
     Placement placement;
     placement.lane = e.lane, placement.tiles = e.tiles;
-    const std::int64_t clocks = clocks_of(placement);
+    const Tried tried = attempt_one(placement);
     ++trials;
-    best.take(placement, clocks);
-    if (!tiled) plain.take(placement, clocks);
+    if (!tiled && tried.clocks > 0) plain.push_back(tried);
   }
   // How results are shared out decides what QPUs that work side by side read together.
-  if (plain.clocks == 0 || plain.clocks > kNear * static_cast<double>(best.clocks))
-    return best.placement;
-  const Loop& lane = nest.loops[*plain.placement.lane];
-  const bool chunks = lane.iter->kind == IterKind::spatial && lane.extent > kLanes;
-  const Loop* last = nullptr;  // of the other loops of results
-  for (const Loop& l : nest.loops)
-    if (l.iter->kind == IterKind::spatial && l.node != lane.node && l.extent != 1) last = &l;
-  std::vector<Placement::Share> ways = {{false, true, 1}};
-  if (chunks) ways.push_back({true, false, 1}), ways.push_back({true, true, 1});
-  for (std::int64_t height : {8, 4}) {
-    if (!last || last->extent <= height) continue;
-    ways.push_back({false, false, height});
-    if (chunks) ways.push_back({true, true, height});
-  }
-  for (const Placement::Share& way : ways) {
-    Placement placement = plain.placement;
-    placement.share = way;
-    best.take(placement, clocks_of(placement));
+  std::stable_sort(plain.begin(), plain.end(),
+                   [](const Tried& a, const Tried& b) { return a.clocks < b.clocks; });
+  plain.resize(std::min(plain.size(), kMostShared));
+  const auto most = static_cast<std::int64_t>(kNear * static_cast<double>(best.clocks));
+  for (const Tried& tried : plain) {
+    if (tried.clocks > most) break;
+    for (const Placement::Share& way : ways_to_share(nest, *tried.placement.lane)) {
+      Placement placement = tried.placement;
+      placement.share = way;
+      attempt_one(placement);
+    }
   }
   return best.placement;
 }
