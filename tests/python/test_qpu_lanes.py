@@ -3,6 +3,7 @@
 lanes, products side by side. The default schedule is right, and no placement of the lanes given by hand is far ahead of it."""
 
 import math
+import random
 
 import numpy as np
 import pytest
@@ -73,6 +74,26 @@ ROWS = {
 }
 
 
+def convolution(ci, co, h, w, size):
+    X, W = te.placeholder((ci, h, w), name="X"), te.placeholder((co, ci, size, size), name="W")
+    c, p, q = (te.reduce_axis(e, name=n) for e, n in ((ci, "c"), (size, "p"), (size, "q")))
+    shape = (co, h - size + 1, w - size + 1)
+    C = te.compute(
+        shape, lambda o, y, x: te.sum(X[c, y + p, x + q] * W[o, c, p, q], axis=[c, p, q]), name="C"
+    )
+    return [X, W, C], lambda x, k: np.einsum(
+        "cyxpq,ocpq->oyx", np.lib.stride_tricks.sliding_window_view(x, (size, size), (1, 2)), k
+    )
+
+
+def stencil(h, w):
+    X = te.placeholder((h, w), name="X")
+    C = te.compute(
+        (h - 2, w - 2), lambda i, j: X[i, j + 1] + X[i + 2, j + 1] + X[i + 1, j], name="C"
+    )
+    return [X, C], lambda x: x[:-2, 1:-1] + x[2:, 1:-1] + x[1:-1, :-2]
+
+
 def shape_of(tensor):
     return tuple(int(d) for d in tensor.shape)
 
@@ -117,9 +138,56 @@ def given(tensors, lane, rows):
     return sch
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_random_thin_products(seed):
+    r = random.Random(seed)
+    long, few = r.choice([r.randint(1, 40), r.randint(41, 250)]), r.randint(1, 9)
+    m, n = (long, few) if r.random() < 0.5 else (few, long)
+    depth = r.choice([r.randint(8, 130), r.randint(131, 400)])
+    near_the_best(*product(m, n, depth, turned=r.random() < 0.5))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [(2, 8, 14, 38, 3), (3, 8, 6, 44, 3), (2, 2, 16, 24, 3), (1, 3, 28, 58, 3), (8, 2, 6, 52, 3), (34, 23)],
+    ids=str,
+)  # fmt: skip
+def test_no_way_to_share_results_out_is_far_ahead(program):
+    """Lanes along the columns; rows or chunks of 16 columns to the QPUs, side by side or one after the other."""
+    tensors, reference = (convolution if len(program) == 5 else stencil)(*program)
+    got, clocks = run(te.create_prim_func(tensors), tensors)
+    operands = [a.astype("float64") for a in list(arrays_of(tensors))[:-1]]
+    np.testing.assert_allclose(got, reference(*operands), rtol=1e-3, atol=1e-2)
+    placed = []
+    for chunks in (False, True):
+        for near in (False, True):
+            sch = weft.Schedule(te.create_prim_func(tensors))
+            loops, dims = sch.get_loops(sch.get_block("C")), len(tensors[-1].shape)
+            chunk, vector = sch.split(loops[dims - 1], [None, LANES])
+            outer, inner = (
+                [*loops[: dims - 1], chunk][: dims - 1 + chunks],
+                [] if chunks else [chunk],
+            )
+            sch.reorder(*outer, *inner, vector, *loops[dims:])
+            try:
+                whole = sch.fuse(*outer) if len(outer) > 1 else outer[0]
+                shares = sch.split(whole, [QPUS, None] if near else [None, QPUS])
+                if not near:
+                    sch.reorder(shares[1], shares[0])
+                sch.bind(shares[0 if near else 1], "qpu")
+                sch.bind(vector, "lane")
+                placed.append(run(sch, tensors)[1])
+            except weft.Error as refusal:  # the guard of columns that 16 do not divide, say
+                assert refusal.code.startswith(("schedule.", "qpu.")), refusal
+    assert placed and clocks <= 1.1 * min(placed), (clocks, placed)
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_the_default_is_right_and_near_the_best_placement(name):
-    tensors, reference = ROWS[name]
+    near_the_best(*ROWS[name])
+
+
+def near_the_best(tensors, reference):
     got, clocks = run(te.create_prim_func(tensors), tensors)
     operands = [a.astype("float64") for a in list(arrays_of(tensors))[:-1]]
     np.testing.assert_allclose(got, reference(*operands), rtol=1e-3, atol=1e-2)
@@ -130,4 +198,4 @@ def test_the_default_is_right_and_near_the_best_placement(name):
                 placed.append(run(given(tensors, lane, rows), tensors)[1])
             except weft.Error as refusal:  # a tile's guard, say
                 assert refusal.code.startswith(("schedule.", "qpu.")), refusal
-    assert len(placed) >= 2 and clocks <= 1.25 * min(placed), (clocks, placed)
+    assert len(placed) >= 2 and clocks <= 1.1 * min(placed), (clocks, placed)

@@ -18,6 +18,8 @@
 #include "weft/stages/update.h"
 #include "weft/targets/qpu/tensor/lane_choice.h"
 #include "weft/targets/qpu/tensor/nest.h"
+#include "weft/targets/qpu/tensor/place.h"
+#include "weft/targets/qpu/tensor/trial.h"
 
 namespace weft::qpu::tensor {
 
@@ -68,224 +70,6 @@ bool joins(const Nest& nest) {
 
 namespace {
 
-/// All accesses run over whole arrays in the order of the loops.
-bool collapses(const Nest& nest) {
-  const Block& block = nest.block;
-  Exprs vars;
-  for (const Loop& l : nest.loops) vars.push_back(l.iter->var);
-  bool good = nest.loops.size() > 1;
-  arith::Analyzer analyzer;
-  auto whole = [&](const Buffer& b, const Exprs& indices) {
-    if (!b->strides.empty() || indices.size() != vars.size()) return false;
-    for (std::size_t d = 0; d < indices.size(); ++d) {
-      if (indices[d].get() != vars[d].get()) return false;
-      if (!analyzer.prove_equal(cast(dtypes::int64, b->shape[d]),
-                                cast(dtypes::int64, nest.loops[d].node->extent)))
-        return false;
-    }
-    return true;
-  };
-  for_each_stmt(block->body, [&](const Stmt& s) {
-    if (const auto* t = as<StoreNode>(s)) good = good && whole(t->buffer, t->indices);
-  });
-  for_each_expr(block->body, [&](const Expr& e) {
-    if (const auto* l = as<LoadNode>(e)) good = good && whole(l->buffer, l->indices);
-  });
-  return good;
-}
-
-/// Runs a step of several primitives; one that is refused, or gives up, is undone as a whole.
-template <typename F>
-bool attempt(Schedule& sch, const F& f) {
-  Schedule before = sch;
-  try {
-    if (f()) return true;
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::schedule) throw;
-  }
-  sch = before;
-  return false;
-}
-
-/// A sum whose lanes lie along columns.
-struct Tiled {
-  const Loop *row, *lane;
-  std::vector<LoopRef> outer, inner;  // loops of other results; of the sum
-};
-
-bool cut_tiles(Schedule& sch, const Tiled& sum, const TilePlan& plan) {
-  const std::vector<LoopRef> r = plan.tall > 0 ? sch.split(sum.row->ref, {plan.tall, plan.rows})
-                                               : sch.split(sum.row->ref, {std::nullopt, plan.rows});
-  const std::vector<LoopRef> c = sch.split(sum.lane->ref, {std::nullopt, kLanes});
-  if (plan.across > 0) {
-    const std::vector<LoopRef> down = sch.split(r[0], {std::nullopt, plan.down});
-    const std::vector<LoopRef> across = sch.split(c[0], {std::nullopt, plan.across});
-    std::vector<LoopRef> order = {down[1], across[1], down[0], across[0], r[1], c[1]};
-    order.insert(order.end(), sum.inner.begin(), sum.inner.end());
-    sch.reorder(order);
-    sch.bind(sch.fuse({down[1], across[1]}), "qpu");
-    sch.bind(c[1], "lane");
-    return true;
-  }
-  std::vector<LoopRef> outer = sum.outer;
-  outer.push_back(r[0]);
-  outer.push_back(c[0]);
-  std::vector<LoopRef> order = outer;
-  order.push_back(r[1]);
-  order.push_back(c[1]);
-  order.insert(order.end(), sum.inner.begin(), sum.inner.end());
-  sch.reorder(order);
-  const LoopRef tiles = sch.fuse(outer);
-  const std::vector<LoopRef> parts = sch.split(tiles, {std::nullopt, plan.qpus});
-  sch.reorder({parts[1], parts[0]});
-  sch.bind(parts[1], "qpu");
-  sch.bind(c[1], "lane");
-  return true;
-}
-
-/// Tiles of rows by 16 columns, divided among the QPUs along the rows of tiles, so that a tile's
-/// words stay in the cache for all tiles beside it.
-bool place_tiles(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t qpus) {
-  constexpr std::size_t kTries = 8;
-  if (lane.iter->kind != IterKind::spatial || !joins(nest)) return false;
-  const Loop* row = row_loop(nest, lane);
-  if (!row) return false;
-  const Loop* steps = step_loop(nest, *row);
-  if (!steps) return false;
-  Tiled sum{row, &lane, {}, {}};
-  std::int64_t others = 1, depth = 1;
-  bool known = lane.extent > 0;
-  for (const Loop& l : nest.loops) {
-    if (l.iter->kind == IterKind::reduce) {
-      depth *= l.extent > 0 ? l.extent : kUnknownDepth;
-      if (l.node != steps->node) sum.inner.push_back(l.ref);
-    } else if (l.node != row->node && l.node != lane.node && l.extent != 1) {
-      sum.outer.push_back(l.ref);
-      known = known && l.extent > 0;
-      others *= std::max<std::int64_t>(l.extent, 1);
-    }
-  }
-  sum.inner.push_back(steps->ref);
-  std::vector<TilePlan> plans = plan_tiles(*row, lane, others, known, depth, qpus);
-  plans.resize(std::min(plans.size(), kTries));
-  return std::any_of(plans.begin(), plans.end(), [&](const TilePlan& plan) {
-    return attempt(sch, [&] { return cut_tiles(sch, sum, plan); });
-  });
-}
-
-/// How many QPUs share chunks of 16 lanes one by one, instead of whole rows of them; 0: rows. Each
-/// then has one chunk of every few rows, so that no turn divides a number. A QPU that has a row
-/// keeps what all chunks of it read, so it must be worth it: a sixth fewer chunks for the busiest
-/// one. A few chunks without sums take no longer than starting more QPUs.
-std::int64_t shares_chunks(std::int64_t rows, std::int64_t chunks, std::int64_t qpus, bool sums) {
-  if (chunks < 2 || chunks > qpus || (rows < qpus && !sums)) return 0;
-  const std::int64_t among = qpus / chunks;  // QPUs that have the same chunk
-  const std::int64_t by_row = (rows + qpus - 1) / qpus * chunks;
-  const std::int64_t by_chunk = (rows + among - 1) / among;
-  return 6 * by_chunk <= 5 * by_row ? among * chunks : 0;
-}
-
-/// Each QPU takes one chunk of every `qpus / chunks`-th row.
-LoopRef share_chunks(Schedule& sch, std::vector<LoopRef> rows, const Loop& lane,
-                     std::int64_t chunks, const std::vector<Loop>& sums, std::int64_t qpus) {
-  std::vector<LoopRef> order = rows;
-  order.push_back(lane.ref);
-  for (const Loop& l : sums) order.push_back(l.ref);
-  sch.reorder(order);
-  const LoopRef row = rows.size() > 1 ? sch.fuse(rows) : rows[0];
-  const std::vector<LoopRef> turns = sch.split(row, {std::nullopt, qpus / chunks});
-  const std::vector<LoopRef> parts = sch.split(lane.ref, {std::nullopt, kLanes});
-  sch.reorder({turns[1], parts[0], turns[0], parts[1]});
-  sch.bind(sch.fuse({turns[1], parts[0]}), "qpu");
-  sch.bind(parts[1], "lane");
-  return parts[1];
-}
-
-/// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent. The
-/// loop of the lanes, where there is one.
-std::optional<LoopRef> place(Schedule& sch, const Nest& nest, std::int64_t qpus,
-                             std::optional<std::size_t> forced = std::nullopt,
-                             bool may_collapse = true) {
-  if (!nest.block || nest.loops.empty()) return std::nullopt;
-  std::vector<Loop> spatial, reduce;
-  for (const Loop& l : nest.loops) {
-    if (is_const_int_value(l.node->extent, 0)) return std::nullopt;
-    (l.iter->kind == IterKind::spatial ? spatial : reduce).push_back(l);
-  }
-  const Loop* lane = forced ? lane_loop(nest, forced) : fastest_lane(nest, qpus);
-  if (!lane || lane->extent == 1) return std::nullopt;  // one point after the other
-  if (place_tiles(sch, nest, *lane, qpus)) return std::nullopt;
-  if (may_collapse && reduce.empty() && collapses(nest)) {
-    std::vector<LoopRef> all;
-    for (const Loop& l : spatial) all.push_back(l.ref);
-    LoopRef whole = sch.fuse(all);
-    std::vector<LoopRef> parts = sch.split(whole, {std::nullopt, qpus, kLanes});
-    sch.reorder({parts[1], parts[0], parts[2]});
-    sch.bind(parts[1], "qpu");
-    sch.bind(parts[2], "lane");
-    return parts[2];
-  }
-  bool lane_spatial = lane->iter->kind == IterKind::spatial;
-  std::vector<LoopRef> outer, order;
-  std::int64_t product = 1;
-  bool known = true;
-  for (const Loop& l : spatial) {
-    if (l.node == lane->node) continue;
-    if (l.extent == 1) {
-      if (!lane_spatial) order.push_back(l.ref);  // no loop of results may lie inside a joined sum
-      continue;
-    }
-    outer.push_back(l.ref);
-    known = known && l.extent > 0;
-    product *= std::max<std::int64_t>(l.extent, 1);
-  }
-  std::int64_t chunks = lane->extent > 0 ? (lane->extent + kLanes - 1) / kLanes : 0;
-  bool by_chunk = lane_spatial && (outer.empty() || (known && product < qpus && chunks > product));
-  if (by_chunk) {
-    std::vector<LoopRef> parts = sch.split(lane->ref, {std::nullopt, qpus, kLanes});
-    order.push_back(parts[1]);
-    for (const LoopRef& l : outer) order.push_back(l);
-    order.push_back(parts[0]);
-    order.push_back(parts[2]);
-    for (const Loop& l : reduce) order.push_back(l.ref);
-    sch.reorder(order);
-    sch.bind(parts[1], "qpu");
-    sch.bind(parts[2], "lane");
-    return parts[2];
-  }
-  std::optional<LoopRef> qpu;
-  if (const std::int64_t n = shares_chunks(product, chunks, qpus, !reduce.empty());
-      n > 0 && lane_spatial && known) {
-    LoopRef lanes;
-    if (attempt(sch, [&] {
-          lanes = share_chunks(sch, outer, *lane, chunks, reduce, n);
-          return true;
-        }))
-      return lanes;
-  }
-  if (!outer.empty()) {
-    // Fusing wants neighbours.
-    std::vector<LoopRef> first = outer;
-    if (lane_spatial) first.push_back(lane->ref);
-    for (const Loop& l : reduce) first.push_back(l.ref);
-    if (first.size() > 1) sch.reorder(first);
-    LoopRef rows = outer.size() > 1 ? sch.fuse(outer) : outer[0];
-    std::int64_t n = known ? std::min(product, qpus) : qpus;
-    std::vector<LoopRef> parts = sch.split(rows, {std::nullopt, n});
-    qpu = parts[1];
-    order.insert(order.begin(), {parts[1], parts[0]});
-  }
-  std::vector<LoopRef> parts = sch.split(lane->ref, {std::nullopt, kLanes});
-  if (lane_spatial) order.insert(order.end(), parts.begin(), parts.end());
-  for (const Loop& l : reduce)
-    if (l.node != lane->node) order.push_back(l.ref);
-  if (!lane_spatial) order.insert(order.end(), parts.begin(), parts.end());
-  sch.reorder(order);
-  if (qpu) sch.bind(*qpu, "qpu");
-  sch.bind(parts[1], "lane");
-  return parts[1];
-}
-
 /// A sum of few terms whose results one elementwise nest alone reads: each result stays in a
 /// register of the lane that finishes it.
 bool place_with_reader(Schedule& sch, const std::vector<Nest>& all, std::size_t producer,
@@ -329,7 +113,9 @@ bool place_with_reader(Schedule& sch, const std::vector<Nest>& all, std::size_t 
   while (points[forced]->node != lane->node) ++forced;
   BlockRef producer_block = sch.get_block(sum.block->name);
   sch.set_scope(producer_block, 0, "local");
-  std::optional<LoopRef> at = place(sch, *reader, qpus, forced, false);
+  Placement reading;
+  reading.lane = forced, reading.may_collapse = false;
+  std::optional<LoopRef> at = place(sch, *reader, qpus, reading);
   if (!at) return false;
   sch.compute_at(producer_block, *at);
   return true;
@@ -415,7 +201,9 @@ PrimFunc two_versions(const PrimFunc& f, const Nest& nest,
     Schedule sch(f, machine);
     sch.set_detail(false);
     bool done = attempt(sch, [&] {
-      place(sch, nest, qpus, i == 0 ? result : term);
+      Placement version;
+      version.lane = i == 0 ? result : term;
+      place(sch, nest, qpus, version);
       return true;
     });
     if (!done) return nullptr;
@@ -598,7 +386,7 @@ PrimFunc default_schedule(const PrimFunc& given, const TargetInfo& info) {
       continue;
     }
     attempt(sch, [&] {
-      place(sch, all[i], qpus);
+      place(sch, all[i], qpus, fastest_placement(all[i], machine, qpus));
       return true;
     });
   }

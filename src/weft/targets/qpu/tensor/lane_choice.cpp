@@ -200,6 +200,23 @@ std::vector<TilePlan> plan_tiles(const Loop& row, const Loop& lane, std::int64_t
   return out;
 }
 
+std::vector<TilePlan> tile_plans(const Nest& nest, const Loop& lane, std::int64_t qpus) {
+  if (lane.iter->kind != IterKind::spatial) return {};
+  const Loop* row = row_loop(nest, lane);
+  if (!row || !step_loop(nest, *row)) return {};
+  std::int64_t others = 1, depth = 1;
+  bool known = lane.extent > 0;
+  for (const Loop& l : nest.loops) {
+    if (l.iter->kind == IterKind::reduce) {
+      depth *= l.extent > 0 ? l.extent : kUnknownDepth;
+    } else if (l.node != row->node && l.node != lane.node && l.extent != 1) {
+      known = known && l.extent > 0;
+      others *= std::max<std::int64_t>(l.extent, 1);
+    }
+  }
+  return plan_tiles(*row, lane, others, known, depth, qpus);
+}
+
 namespace {
 
 // Clocks of a QPU, measured on products and sums whose placements were given.
@@ -228,7 +245,21 @@ class Clocks {
       : nest_(nest), qpus_(qpus), loads_(loads_of(nest.block)) {}
 
   double of(const Loop& lane) const {
-    return lane.iter->kind == IterKind::reduce ? joined(lane) : spatial(lane);
+    if (lane.iter->kind == IterKind::reduce) return joined(lane);
+    const auto plans = tile_plans(nest_, lane, qpus_);
+    return plans.empty() ? spatial(lane) : tiled(lane, plans[0]);
+  }
+  double tiled(const Loop& lane, const TilePlan& plan) const {
+    const double apart = apart_store(lane) ? kFinishApart - kFinish : 0;
+    return static_cast<double>(plan.clocks) + turns(lane) * apart;
+  }
+  /// Without tiles.
+  double spatial(const Loop& lane) const {
+    const auto depth = static_cast<double>(points(IterKind::reduce, lane));
+    const double finish = apart_store(lane) ? kFinishApart : kFinish;
+    double step = 0;
+    for (const LoadNode* load : loads_) step += read(*load, lane);
+    return std::max(turns(lane) * (depth * std::max(step, kStep) + finish), memory());
   }
 
  private:
@@ -240,20 +271,10 @@ class Clocks {
   }
   static std::int64_t parts(std::int64_t n, std::int64_t of) { return (n + of - 1) / of; }
 
-  double spatial(const Loop& lane) const {
+  /// Vectors of results that the busiest QPU has.
+  double turns(const Loop& lane) const {
     const std::int64_t others = points(IterKind::spatial, lane);
-    const auto depth = static_cast<double>(points(IterKind::reduce, lane));
-    const std::int64_t vectors = parts(lane.extent, kLanes) * others;
-    const auto turns = static_cast<double>(parts(vectors, qpus_));
-    const double finish = apart_store(lane) ? kFinishApart : kFinish;
-    if (const Loop* row = row_loop(nest_, lane); row && step_loop(nest_, *row)) {
-      const auto plans = plan_tiles(*row, lane, others / row->extent, true,
-                                    static_cast<std::int64_t>(depth), qpus_);
-      return static_cast<double>(plans[0].clocks) + turns * (finish - kFinish);
-    }
-    double step = 0;
-    for (const LoadNode* load : loads_) step += read(*load, lane);
-    return std::max(turns * (depth * std::max(step, kStep) + finish), memory());
+    return static_cast<double>(parts(parts(lane.extent, kLanes) * others, qpus_));
   }
 
   double joined(const Loop& lane) const {
@@ -375,6 +396,31 @@ class Clocks {
 };
 
 }  // namespace
+
+std::vector<Estimate> estimates(const Nest& nest, std::int64_t qpus) {
+  constexpr std::size_t kHeights = 3;
+  std::vector<Estimate> out;
+  const Clocks clocks(nest, qpus);
+  for (std::size_t i = nest.loops.size(); i-- > 0;) {
+    const Loop& lane = nest.loops[i];
+    if (lane.extent <= 1) continue;
+    if (lane.iter->kind == IterKind::reduce) {
+      out.push_back({i, {}, clocks.of(lane)});
+      continue;
+    }
+    const std::vector<TilePlan> plans = tile_plans(nest, lane, qpus);
+    std::vector<std::int64_t> heights;
+    for (std::size_t k = 0; k < plans.size() && heights.size() < kHeights; ++k) {
+      if (std::find(heights.begin(), heights.end(), plans[k].rows) != heights.end()) continue;
+      heights.push_back(plans[k].rows);
+      out.push_back({i, k, clocks.tiled(lane, plans[k])});
+    }
+    out.push_back({i, Placement::kNoTiles, clocks.spatial(lane)});
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Estimate& a, const Estimate& b) { return a.clocks < b.clocks; });
+  return out;
+}
 
 const Loop* fastest_lane(const Nest& nest, std::int64_t qpus) {
   constexpr double kClearly = 0.85;

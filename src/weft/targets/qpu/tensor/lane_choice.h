@@ -2,11 +2,14 @@
 #pragma once
 // What the default schedule knows of the clocks that a placement of lanes takes.
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "weft/ir/node.h"
 #include "weft/targets/qpu/tensor/nest.h"
+#include "weft/targets/qpu/tensor/place.h"
 
 namespace weft::qpu::tensor {
 
@@ -37,6 +40,18 @@ struct TilePlan {
 /// added until the turns divide, or fewer QPUs take part.
 std::vector<TilePlan> plan_tiles(const Loop& row, const Loop& lane, std::int64_t others, bool known,
                                  std::int64_t depth, std::int64_t qpus);
+
+/// The same for a nest whose lanes lie along one of its loops; none where tiles do not pay.
+std::vector<TilePlan> tile_plans(const Nest& nest, const Loop& lane, std::int64_t qpus);
+
+/// Placements of a sum of known sizes, and the clocks that the busiest QPU is estimated to take;
+/// the fastest first. Of tiles, the best plans of a few heights.
+struct Estimate {
+  std::size_t lane = 0;
+  std::optional<std::size_t> tiles;
+  double clocks = 0;
+};
+std::vector<Estimate> estimates(const Nest& nest, std::int64_t qpus);
 
 /// lane_loop's choice, unless a sum of known sizes takes the busiest QPU clearly fewer clocks with
 /// lanes along another loop.
