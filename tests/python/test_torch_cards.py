@@ -127,6 +127,37 @@ def test_graphs_are_recorded_and_replayed(case, exact, made, training):
         assert not program.reason and program.graphs, (program.reason, program.calls)
 
 
+class Biased(torch.nn.Module):
+    """Attention with a bias and dropout, whose random state torch keeps where the forward pass ran."""
+
+    def __init__(self, width=32, heads=2):
+        super().__init__()
+        self.heads, self.qkv = heads, torch.nn.Linear(width, 3 * width)
+        self.bias = torch.nn.Parameter(torch.randn(heads, 24, 24))
+
+    def forward(self, x, at):
+        q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))  # fmt: skip
+        bias = self.bias.expand(len(x), -1, -1, -1)
+        return F.scaled_dot_product_attention(q, k, v, bias, dropout_p=0.25).sum(1) + at
+
+
+@pytest.mark.parametrize("plain", [None, 0, 1])
+def test_dropout_of_attention_where_one_pass_is_not_recorded(exact, made, plain):
+    """The gradient of a recorded forward pass may be computed by a plain call, and the other way around."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    model, x = Biased().cuda().train(), torch.randn(3, 24, 32, device="cuda")
+    at = torch.tensor([2], device="cuda")
+    f = torch.compile(model, backend="weft", mode="reduce-overhead")
+    for _ in range(6):
+        want, got = call(model, model, x, at), call(model, f, x, at)
+        for a, b in zip(got, want, strict=True):
+            torch.testing.assert_close(a, b, rtol=2e-4, atol=2e-4)
+        if plain is not None:
+            made[plain].reason = "this pass stays plain"
+    assert len(made) == 2 and (plain is not None or all(p.graphs for p in made))
+
+
 def test_calls_that_the_host_bounds_become_graphs(case, exact, made, monkeypatch):
     model, x = case[0].eval(), case[1]
     monkeypatch.setattr(_graphs, "_HOST_SHARE", 0.0)  # whatever the machine is busy with

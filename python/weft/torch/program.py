@@ -109,8 +109,33 @@ _OF_MEMORY = (
 def torch_function(op):
     """What computes an operator on torch."""
     function = _DIRECT.get(op.name) or getattr(op.target, "_op", op.target)
+    if "efficient_attention_backward" in op.name:
+        function = _state_where_it_is_read(function, op)
     drawn = torch.Tag.nondeterministic_seeded in getattr(op.target, "tags", ())
     return _as_laid_out(function, op) if drawn or op.name in _OF_MEMORY else function
+
+
+def _state_where_it_is_read(function, op):
+    """The random state of a forward pass, where torch's gradient of this attention reads it.
+
+    A forward pass that is being recorded keeps its state on the card, any other one on the host, and the gradient takes for
+    granted that it is recorded if and only if the forward pass was: it follows an address of the other side otherwise.
+    """
+    names = [a.name for a in op.target._schema.arguments]
+    state, dropout = [names.index(n) for n in ("philox_seed", "philox_offset")], names.index("dropout_p")  # fmt: skip
+
+    def run(*args, **kwargs):
+        if not args[dropout]:
+            return function(*args, **kwargs)
+        args, recorded = list(args), torch.cuda.is_current_stream_capturing()
+        for i in state:
+            if recorded and not args[i].is_cuda:
+                raise Unsupported("the forward pass of attention was not recorded: its random state lies on the host")  # fmt: skip
+            if not recorded and args[i].is_cuda:
+                args[i] = args[i].cpu()
+        return function(*args, **kwargs)
+
+    return run
 
 
 def _as_laid_out(function, op):

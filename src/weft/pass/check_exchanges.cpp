@@ -171,12 +171,20 @@ class Iterations {
     out.stmt = use.stmt;
     bool around = true;
     for (const ForNode* loop : use.loops) {
-      distinct_.analyzer.bind(loop->var, {loop->min, loop->extent});
+      bind(loop);
       if (loop == loop_) around = false;
       else if (around) open.insert(loop->var.get());
       else out.loops.push_back({loop->var, {loop->min, loop->extent}});
     }
     return out;
+  }
+
+  /// Each pair of uses asks about the same loops, whose extents take long to simplify.
+  void bind(const ForNode* loop) {
+    const ForNode*& bound = bound_[loop->var.get()];
+    if (bound == loop) return;
+    distinct_.analyzer.bind(loop->var, {loop->min, loop->extent});
+    bound = loop;
   }
 
   static bool place(ElementAccess& a, const Expr& index, bool last) {
@@ -191,6 +199,7 @@ class Iterations {
 
   const ForNode* loop_;
   DistinctElements distinct_;
+  std::unordered_map<const VarNode*, const ForNode*> bound_;
 };
 
 /// Whether another loop of the axis is inside: the axis then has one position, and the outer loop
