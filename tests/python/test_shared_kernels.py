@@ -26,7 +26,16 @@ def test_rows_of_two_operands(dtype, n):
     x, y = values(dtype, n), values(dtype, n, 1)
     y[::3] = x[::3]
     a, b, one = weft.array(x), weft.array(y), y[n // 2 : n // 2 + 1]
-    names = ["add", "subtract", "multiply", "bitwise_and", "bitwise_or", "bitwise_xor", "maximum", "minimum"]
+    names = [
+        "add",
+        "subtract",
+        "multiply",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "maximum",
+        "minimum",
+    ]
     names += ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"]
     for name in names:
         ours, theirs = getattr(weft, name), getattr(np, name)
@@ -43,11 +52,17 @@ def test_comparisons_of_floats(dtype):
     x, y = rng.choice(special, 1001), rng.choice(special, 1001)
     for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
         ours, theirs = getattr(weft, name), getattr(np, name)
-        np.testing.assert_array_equal(ours(weft.array(x), weft.array(y)).numpy(), theirs(x, y), err_msg=name)
+        np.testing.assert_array_equal(
+            ours(weft.array(x), weft.array(y)).numpy(), theirs(x, y), err_msg=name
+        )
         for value in special:
             one = np.array([value], dtype)
-            np.testing.assert_array_equal(ours(weft.array(x), weft.array(one)).numpy(), theirs(x, one), err_msg=name)
-            np.testing.assert_array_equal(ours(weft.array(one), weft.array(x)).numpy(), theirs(one, x), err_msg=name)
+            np.testing.assert_array_equal(
+                ours(weft.array(x), weft.array(one)).numpy(), theirs(x, one), err_msg=name
+            )
+            np.testing.assert_array_equal(
+                ours(weft.array(one), weft.array(x)).numpy(), theirs(one, x), err_msg=name
+            )
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -58,9 +73,13 @@ def test_sums_products_and_places(dtype):
         # Sums wrap in the type that is asked for.
         for name in ("sum", "prod", "cumsum"):
             found = getattr(weft, name)(a, axis=1, dtype=dtype).numpy()
-            np.testing.assert_array_equal(found, getattr(np, name)(x, axis=1, dtype=dtype), err_msg=name)
+            np.testing.assert_array_equal(
+                found, getattr(np, name)(x, axis=1, dtype=dtype), err_msg=name
+            )
             found = getattr(weft, name)(a, axis=0, dtype=dtype).numpy()
-            np.testing.assert_array_equal(found, getattr(np, name)(x, axis=0, dtype=dtype), err_msg=name)
+            np.testing.assert_array_equal(
+                found, getattr(np, name)(x, axis=0, dtype=dtype), err_msg=name
+            )
         for name in ("max", "min", "argmax", "argmin"):
             for axis in (0, 1):
                 found = getattr(weft, name)(a, axis=axis).numpy()

@@ -19,7 +19,7 @@ using namespace ir;
 
 namespace {
 
-[[noreturn]] void refuse_visit(std::string_view slug, std::string message, std::string help) {
+[[noreturn]] void refuse(std::string_view slug, std::string message, std::string help) {
   throw Error(ErrorKind::lower, cat("stages.", slug), std::move(message)).help(std::move(help));
 }
 
@@ -68,12 +68,11 @@ class Solver {
       digits_to_conditions();
       for (const Expr& c : conditions) add(substitute(c, counts_), c);
     } else if (!bijective(conditions)) {
-      refuse_visit(
-          "binding",
-          cat("block ", block_.name, " binds its iterators to ", printed_values(),
-              ", from which the points it visits cannot be told"),
-          "let each loop appear in one binding, as a sum of loops times constants that do not "
-          "overlap");
+      refuse("binding",
+             cat("block ", block_.name, " binds its iterators to ", printed_values(),
+                 ", from which the points it visits cannot be told"),
+             "let each loop appear in one binding, as a sum of loops times constants that do not "
+             "overlap");
     }
     return out_;
   }
@@ -95,23 +94,21 @@ class Solver {
     if (known == axes_.end()) {
       std::vector<std::string> names;
       for (const BoundAxis& a : axes_) names.push_back(a.name);
-      refuse_visit(
-          "axis",
-          cat(what, " is bound to \"", axis, "\", which the machine does not give to blocks"),
-          names.empty() ? "leave out bind; the target divides blocks itself"
-                        : cat("legal are ", join(names)));
+      refuse("axis",
+             cat(what, " is bound to \"", axis, "\", which the machine does not give to blocks"),
+             names.empty() ? "leave out bind; the target divides blocks itself"
+                           : cat("legal are ", join(names)));
     }
     if (l.extent > known->limit)
-      refuse_visit(
-          "axis",
-          cat(what, " has extent ", l.extent, " on \"", axis, "\", which has ", known->limit),
-          "split the loop, or take a larger machine");
+      refuse("axis",
+             cat(what, " has extent ", l.extent, " on \"", axis, "\", which has ", known->limit),
+             "split the loop, or take a larger machine");
     for (const Loop& other : loops_) {
       if (other.node->for_kind == ForKind::bound && other.node->axis == axis)
-        refuse_visit("axis",
-                     cat(what, " is bound to \"", axis, "\", as loop ", other.node->var->name,
-                         " around it already is"),
-                     "bind one of the two");
+        refuse("axis",
+               cat(what, " is bound to \"", axis, "\", as loop ", other.node->var->name,
+                   " around it already is"),
+               "bind one of the two");
     }
   }
 
@@ -138,17 +135,17 @@ class Solver {
       if (used || loops_[k].extent == 1) continue;
       for (const Expr& c : conditions) {
         if (uses_var(c, var))
-          refuse_visit("repeat",
-                       cat("block ", block_.name, " runs under the condition ", print(c),
-                           " on loop ", vars_[k]->name, ", which no iterator is bound to"),
-                       "let the condition use loops that iterators are bound to");
+          refuse("repeat",
+                 cat("block ", block_.name, " runs under the condition ", print(c), " on loop ",
+                     vars_[k]->name, ", which no iterator is bound to"),
+                 "let the condition use loops that iterators are bound to");
       }
       // With an init, a round outside the reduction's loops begins anew.
       if (reads_own && (!init || inside_reduction))
-        refuse_visit("repeat",
-                     cat("loop ", vars_[k]->name, " repeats block ", block_.name, " ",
-                         loops_[k].extent, " times, which updates ", written->name, " each time"),
-                     "bind a reduction iterator to the loop");
+        refuse("repeat",
+               cat("loop ", vars_[k]->name, " repeats block ", block_.name, " ", loops_[k].extent,
+                   " times, which updates ", written->name, " each time"),
+               "bind a reduction iterator to the loop");
     }
   }
 
@@ -193,10 +190,10 @@ class Solver {
     for (const VarNode* v : used_vars(condition)) {
       if (std::none_of(block_.iters.begin(), block_.iters.end(),
                        [&](const IterVar& i) { return i.var.get() == v; }))
-        refuse_visit("condition",
-                     cat("block ", block_.name, " runs under the condition ", print(shown),
-                         ", which depends on ", v->name, " and not on its iterators alone"),
-                     "let the condition depend on the block's iterators");
+        refuse("condition",
+               cat("block ", block_.name, " runs under the condition ", print(shown),
+                   ", which depends on ", v->name, " and not on its iterators alone"),
+               "let the condition depend on the block's iterators");
     }
     Expr simple = analyzer_.simplify(condition);
     if (const auto* known = as<IntImmNode>(simple)) {
@@ -233,11 +230,10 @@ class Solver {
   /// Bindings with quotients and remainders, as of fused loops: every point of the domain once.
   bool bijective(const Exprs& conditions) {
     if (bound_)
-      refuse_visit(
-          "axis",
-          cat("block ", block_.name, " has a bound loop around it, but binds its iterators to ",
-              printed_values(), ", which is no sum of loops"),
-          "let each iterator be a sum of loops times constants");
+      refuse("axis",
+             cat("block ", block_.name, " has a bound loop around it, but binds its iterators to ",
+                 printed_values(), ", which is no sum of loops"),
+             "let each iterator be a sum of loops times constants");
     std::vector<IterVar> loops;
     VarMap shift;
     Exprs values;

@@ -29,7 +29,7 @@ Route route_of(const std::vector<RoutingPosition>& positions) {
   return r;
 }
 
-[[noreturn]] void refuse_layout(std::string_view what, std::string message) {
+[[noreturn]] void refuse(std::string_view what, std::string message) {
   throw Error(ErrorKind::value, cat("wse.sdklayout.", what), std::move(message));
 }
 
@@ -37,8 +37,7 @@ Route route_of(const std::vector<RoutingPosition>& positions) {
 
 ColorRef SdkLayout::color(std::string name, int value) {
   if (value >= kColors)
-    refuse_layout("color",
-                  cat("colour \"", name, "\" has the value ", value, "; there are ", kColors));
+    refuse("color", cat("colour \"", name, "\" has the value ", value, "; there are ", kColors));
   colors_.push_back({std::move(name), value, colors_.size()});
   return colors_.size() - 1;
 }
@@ -46,9 +45,9 @@ ColorRef SdkLayout::color(std::string name, int value) {
 std::size_t SdkLayout::create_code_region(std::string file, std::string name, std::int32_t width,
                                           std::int32_t height) {
   if (width < 1 || height < 1)
-    refuse_layout("region", cat("region \"", name, "\" has ", width, " x ", height, " PEs"));
+    refuse("region", cat("region \"", name, "\" has ", width, " x ", height, " PEs"));
   for (const Region& r : regions_) {
-    if (r.name == name) refuse_layout("region", cat("there are two regions named \"", name, "\""));
+    if (r.name == name) refuse("region", cat("there are two regions named \"", name, "\""));
   }
   Region r;
   r.file = std::move(file);
@@ -62,7 +61,7 @@ std::size_t SdkLayout::create_code_region(std::string file, std::string name, st
 void SdkLayout::place(std::size_t region, std::int32_t x, std::int32_t y) {
   Region& r = regions_.at(region);
   if (x < 0 || y < 0)
-    refuse_layout("place", cat("region \"", r.name, "\" is placed at (", x, ", ", y, ")"));
+    refuse("place", cat("region \"", r.name, "\" is placed at (", x, ", ", y, ")"));
   r.x = x;
   r.y = y;
 }
@@ -88,12 +87,12 @@ void SdkLayout::paint(std::size_t region, IntRectangle w, ColorRef color,
                       const std::vector<EdgeRouting>& edges) {
   Region& r = regions_.at(region);
   if (w.x0 < 0 || w.y0 < 0 || w.x1 > r.width || w.y1 > r.height) {
-    refuse_layout("paint", cat("(", w.x0, ", ", w.y0, ") to (", w.x1, ", ", w.y1,
-                               ") leaves region \"", r.name, "\" of ", r.width, " x ", r.height));
+    refuse("paint", cat("(", w.x0, ", ", w.y0, ") to (", w.x1, ", ", w.y1, ") leaves region \"",
+                        r.name, "\" of ", r.width, " x ", r.height));
   }
   if (positions.empty() || positions.size() > 4)
-    refuse_layout("paint", cat("colour \"", colors_.at(color).name, "\" has ", positions.size(),
-                               " positions; legal are 1 to 4"));
+    refuse("paint", cat("colour \"", colors_.at(color).name, "\" has ", positions.size(),
+                        " positions; legal are 1 to 4"));
   for (std::int32_t y = w.y0; y < w.y1; ++y) {
     for (std::int32_t x = w.x0; x < w.x1; ++x) {
       auto* chosen = &positions;
@@ -118,17 +117,16 @@ PortRef SdkLayout::create_port(std::size_t region, ColorRef color, Edge edge,
                                bool input, std::string name) {
   Region& r = regions_.at(region);
   if (positions.empty() || positions.size() > 4)
-    refuse_layout("port",
-                  cat("port ", name, " has ", positions.size(), " positions; legal are 1 to 4"));
+    refuse("port", cat("port ", name, " has ", positions.size(), " positions; legal are 1 to 4"));
   for (const RoutingPosition& p : positions) {
     if (input ? p.rx : p.tx)
-      refuse_layout("port",
-                    cat("port ", name, ": an ", input ? "input" : "output", " port must leave its ",
-                        input ? "inputs" : "outputs", " to the compiler"));
+      refuse("port",
+             cat("port ", name, ": an ", input ? "input" : "output", " port must leave its ",
+                 input ? "inputs" : "outputs", " to the compiler"));
   }
   for (const Port& p : r.ports) {
     if (p.name == name)
-      refuse_layout("port", cat("there are two ports named ", name, "; a prefix tells them apart"));
+      refuse("port", cat("there are two ports named ", name, "; a prefix tells them apart"));
   }
   r.ports.push_back({color, edge, std::move(positions), size, input, std::move(name)});
   return {region, r.ports.size() - 1};
@@ -138,13 +136,13 @@ void SdkLayout::connect(PortRef from, PortRef to) {
   Port& a = port(from);
   Port& b = port(to);
   if (a.input || !b.input)
-    refuse_layout("connect",
-                  cat("connect wants an output and an input port, not ", a.name, " and ", b.name));
+    refuse("connect",
+           cat("connect wants an output and an input port, not ", a.name, " and ", b.name));
   if (a.size != b.size)
-    refuse_layout("connect",
-                  cat("port ", a.name, " has size ", a.size, ", port ", b.name, " has ", b.size));
+    refuse("connect",
+           cat("port ", a.name, " has size ", a.size, ", port ", b.name, " has ", b.size));
   if (a.used || b.used)
-    refuse_layout("connect", cat("port ", a.used ? a.name : b.name, " is already connected"));
+    refuse("connect", cat("port ", a.used ? a.name : b.name, " is already connected"));
   a.used = b.used = true;
   connections_.emplace_back(from, to);
 }
@@ -152,9 +150,8 @@ void SdkLayout::connect(PortRef from, PortRef to) {
 void SdkLayout::create_stream(PortRef ref, bool input) {
   Port& p = port(ref);
   if (p.input != input)
-    refuse_layout("stream",
-                  cat("an ", input ? "input" : "output", " stream cannot use port ", p.name));
-  if (p.used) refuse_layout("stream", cat("port ", p.name, " is already connected"));
+    refuse("stream", cat("an ", input ? "input" : "output", " stream cannot use port ", p.name));
+  if (p.used) refuse("stream", cat("port ", p.name, " is already connected"));
   p.used = true;
   Stream s;
   s.port = ref;
@@ -184,9 +181,8 @@ void SdkLayout::number_colors() {
     ColorRef a = find(port(from).color), b = find(port(to).color);
     if (a == b) continue;
     if (colors_[a].value >= 0 && colors_[b].value >= 0 && colors_[a].value != colors_[b].value) {
-      refuse_layout("color",
-                    cat("connected ports have the colours ", colors_[a].name, " = ",
-                        colors_[a].value, " and ", colors_[b].name, " = ", colors_[b].value));
+      refuse("color", cat("connected ports have the colours ", colors_[a].name, " = ",
+                          colors_[a].value, " and ", colors_[b].name, " = ", colors_[b].value));
     }
     if (colors_[a].value < 0) std::swap(a, b);
     colors_[b].root = a;
@@ -201,8 +197,8 @@ void SdkLayout::number_colors() {
     if (c.value >= 0) continue;
     while (next < kColors && taken[static_cast<std::size_t>(next)]) ++next;
     if (next >= kColors)
-      refuse_layout("color", cat("the layout needs more than ", kColors, " colours; \"", c.name,
-                                 "\" gets none"));
+      refuse("color",
+             cat("the layout needs more than ", kColors, " colours; \"", c.name, "\" gets none"));
     taken[static_cast<std::size_t>(next)] = true;
     c.value = next;
   }
@@ -245,9 +241,9 @@ void SdkLayout::route(std::vector<Cell>& grid, std::pair<std::int32_t, std::int3
     }
   }
   if (came[at(to.first, to.second)] < 0) {
-    refuse_layout("route", cat("there is no way for colour ", color, " from port ", out.name,
-                               " at (", from.first, ", ", from.second, ") to port ", in.name,
-                               " at (", to.first, ", ", to.second, ")"));
+    refuse("route",
+           cat("there is no way for colour ", color, " from port ", out.name, " at (", from.first,
+               ", ", from.second, ") to port ", in.name, " at (", to.first, ", ", to.second, ")"));
   }
   std::int32_t x = to.first, y = to.second;
   int d = came[at(x, y)];
@@ -277,7 +273,7 @@ PortStream SdkLayout::port_stream(std::vector<Cell>& grid, PortRef ref) {
   const Port& p = port(ref);
   auto pes = port_pes(regions_[ref.region], p);
   if (pes.size() != 1)
-    refuse_layout("stream", cat("a stream needs a port of one PE; ", p.name, " has ", pes.size()));
+    refuse("stream", cat("a stream needs a port of one PE; ", p.name, " has ", pes.size()));
   auto [x, y] = pes[0];
   const int direction = kEdgePort[static_cast<int>(p.edge)];
   std::vector<RoutingPosition> positions = p.positions;
@@ -300,8 +296,8 @@ PortStream SdkLayout::port_stream(std::vector<Cell>& grid, PortRef ref) {
 PortStream SdkLayout::place_stream(const std::vector<Cell>& grid, const Stream& stream) const {
   auto [x, y] = std::pair{stream.x, stream.y};
   auto wrong = [&](std::string found) {
-    refuse_layout("stream", cat("stream ", stream.name, " at (", x, ", ", y, ") on colour \"",
-                                colors_[stream.color].name, "\": ", found));
+    refuse("stream", cat("stream ", stream.name, " at (", x, ", ", y, ") on colour \"",
+                         colors_[stream.color].name, "\": ", found));
   };
   if (x < 0 || y < 0 || x >= width_ || y >= height_) wrong("no region has that place");
   const Cell& cell = grid[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
@@ -326,8 +322,7 @@ PortStream SdkLayout::place_stream(const std::vector<Cell>& grid, const Stream& 
 }
 
 Layout SdkLayout::compile() {
-  if (regions_.empty())
-    refuse_layout("empty", cat("the layout has ", regions_.size(), " code regions"));
+  if (regions_.empty()) refuse("empty", cat("the layout has ", regions_.size(), " code regions"));
   number_colors();
   width_ = height_ = 0;
   for (const Region& r : regions_) {
@@ -346,9 +341,9 @@ Layout SdkLayout::compile() {
       for (std::int32_t x = 0; x < r.width; ++x) {
         Cell& c = cell(r.x + x, r.y + y);
         if (c.region >= 0)
-          refuse_layout("overlap",
-                        cat("regions \"", regions_[static_cast<std::size_t>(c.region)].name,
-                            "\" and \"", r.name, "\" overlap at (", r.x + x, ", ", r.y + y, ")"));
+          refuse("overlap",
+                 cat("regions \"", regions_[static_cast<std::size_t>(c.region)].name, "\" and \"",
+                     r.name, "\" overlap at (", r.x + x, ", ", r.y + y, ")"));
         c.region = static_cast<std::int32_t>(i);
         if (auto it = r.painted.find({x, y}); it != r.painted.end()) {
           for (const auto& [color, positions] : it->second) c.routes[number(color)] = positions;
@@ -366,8 +361,8 @@ Layout SdkLayout::compile() {
     const Port& b = port(to);
     auto pa = port_pes(regions_[from.region], a), pb = port_pes(regions_[to.region], b);
     if (pa.size() != pb.size())
-      refuse_layout("connect", cat("port ", a.name, " has ", pa.size(), " PEs, port ", b.name,
-                                   " has ", pb.size()));
+      refuse("connect",
+             cat("port ", a.name, " has ", pa.size(), " PEs, port ", b.name, " has ", pb.size()));
     // Neighbouring ways must not take each other's PEs: the ends are marked first.
     for (const auto& [x, y] : pa) cell(x, y).routes[number(a.color)] = a.positions;
     for (const auto& [x, y] : pb) cell(x, y).routes[number(a.color)] = b.positions;
