@@ -95,7 +95,7 @@ function(weft_visible target script)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS "${script}")
 endfunction()
 
-# weft_unity(<target> [ALONE source ...] [APART source ...]): with WEFT_UNITY up to 32 sources in one run of the compiler, because most of
+# weft_unity(<target> [ALONE source ...] [APART source ...]): with WEFT_UNITY up to 44 sources in one run of the compiler, because most of
 # the time goes into templates of their common headers. APART: a run of their own for sources whose file-local names others have, too;
 # ALONE: each by itself, as are those with flags of their own. tools/check_unity finds sources that cannot be compiled together.
 function(weft_unity target)
@@ -108,7 +108,7 @@ function(weft_unity target)
     list(REMOVE_ITEM sources ${ARG_ALONE} ${ARG_APART})
     set(count 0)
     foreach(source IN LISTS sources)
-      math(EXPR group "${count} / 32")
+      math(EXPR group "${count} / 44")
       math(EXPR count "${count} + 1")
       set_source_files_properties(${source} PROPERTIES UNITY_GROUP "group${group}")
     endforeach()
@@ -120,7 +120,11 @@ endfunction()
 
 weft_headers(weft_headers WARM "")
 weft_headers(weft_headers_ir WARM "" <weft/ir/build.h> <weft/ir/visit.h>)
-weft_headers(weft_headers_ir_cold COLD "" <weft/ir/build.h> <weft/ir/visit.h>)
+set(WEFT_COLD_HEADERS weft_headers_ir)  # a quick build's cold sources have the flags of its others
+if(NOT WEFT_QUICK)
+  set(WEFT_COLD_HEADERS weft_headers_ir_cold)
+  weft_headers(weft_headers_ir_cold COLD "" <weft/ir/build.h> <weft/ir/visit.h>)
+endif()
 if(WEFT_TESTS)
   weft_headers(weft_headers_tests COLD GTest::gtest <gtest/gtest.h>)
   set_target_properties(weft_headers_tests PROPERTIES POSITION_INDEPENDENT_CODE OFF)  # as programs are
@@ -140,7 +144,7 @@ function(weft_component name)
   weft_unity(weft_${name} ALONE ${ARG_ALONE} APART ${ARG_APART})
   if(ARG_COLD)
     weft_cold(weft_${name})
-    target_precompile_headers(weft_${name} REUSE_FROM weft_headers_ir_cold)
+    target_precompile_headers(weft_${name} REUSE_FROM ${WEFT_COLD_HEADERS})
   elseif(name STREQUAL "ir" OR "ir" IN_LIST ARG_DEPS)
     target_precompile_headers(weft_${name} REUSE_FROM weft_headers_ir)
   else()

@@ -88,14 +88,6 @@ nb::object numbers_of(const NDArray& a) {
   return as(Elem::float64, double{}, [](double v) { return PyFloat_FromDouble(v); });
 }
 
-Axes axes_of(nb::handle o) {
-  Axes axes;
-  if (!o.is_none()) {
-    axes.all = false;
-    axes.axes = axis_numbers(o, "axis");
-  }
-  return axes;
-}
 std::vector<int> ints(nb::handle o) {
   Dims dims = axis_numbers(o, "axes");
   return {dims.begin(), dims.end()};

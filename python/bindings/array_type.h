@@ -57,6 +57,8 @@ Dims dims_of(nb::handle o, const char* what);
 std::int64_t extent_of(nb::handle item, nb::handle asked, const char* what);
 /// The same for axes, which are small numbers. Throws Error(index, "array.axis.range").
 Dims axis_numbers(nb::handle o, const char* what);
+/// All axes for None.
+Axes axes_of(nb::handle o);
 NDArray array_from_buffer(PyObject* o, Copy copy, bool& ok);
 /// device: where the result shall be; null leaves it where it is.
 NDArray from_dlpack(PyObject* o, const Ref<Device>& device, Copy copy);

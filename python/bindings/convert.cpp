@@ -104,6 +104,15 @@ Dims axis_numbers(nb::handle o, const char* what) {
   return out;
 }
 
+Axes axes_of(nb::handle o) {
+  Axes axes;
+  if (!o.is_none()) {
+    axes.all = false;
+    axes.axes = axis_numbers(o, "axis");
+  }
+  return axes;
+}
+
 namespace {
 
 bool elem_of_format(const char* format, std::int64_t itemsize, Elem& out) {

@@ -21,15 +21,6 @@ namespace weft::py {
 
 namespace {
 
-Axes axes_of(nb::handle o) {
-  Axes axes;
-  if (!o.is_none()) {
-    axes.all = false;
-    axes.axes = axis_numbers(o, "axis");
-  }
-  return axes;
-}
-
 Op operation(const std::string& name) {
   for (int i = 0; i < op_count(); ++i) {
     if (info(static_cast<Op>(i)).name == name) return static_cast<Op>(i);

@@ -69,15 +69,6 @@ GradientFn no_second(const char* name) {
   };
 }
 
-Axes axes_of(nb::handle o) {
-  Axes axes;
-  if (!o.is_none()) {
-    axes.all = false;
-    axes.axes = axis_numbers(o, "axis");
-  }
-  return axes;
-}
-
 /// max(dim) and min(dim) of PyTorch: values and positions, or the larger of two tensors.
 nb::object extreme_along(bool largest, const Tensor& t, nb::handle dim, bool keepdim) {
   if (tensor_of(dim.ptr()) || is_ndarray(dim.ptr()))
@@ -145,7 +136,7 @@ Dims shape_args(nb::args args) {
 Pair pair_of(nb::handle o, const char* what) {
   Dims dims;
   if (PyLong_Check(o.ptr())) {
-    dims.push_back(extent_of(o, o, what));
+    dims.push_back(py::extent_of(o, o, what));
     dims.push_back(dims[0]);
   } else {
     dims = dims_of(o, what);

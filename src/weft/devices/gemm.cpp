@@ -23,15 +23,15 @@ namespace {
 constexpr std::int64_t kUnit = 8;  // of a result's rows
 
 /// Elements of 16 bytes.
-std::int64_t vector_of(const NDArray& x) { return 16 / elem_bytes(x.elem()); }
+std::int64_t lanes_of_vector(const NDArray& x) { return 16 / elem_bytes(x.elem()); }
 
 /// Rows of 16 bytes: whether a copy engine can read this axis pair, `inner` being the fast one.
 bool rows_fit(const NDArray& x, int inner, int outer) {
   const Dims &shape = x.shape(), &steps = x.strides();
   bool fits = begins_at(x, 16) && (steps[inner] == 1 || shape[inner] == 1) &&
-              (shape[outer] == 1 || (steps[outer] > 0 && steps[outer] % vector_of(x) == 0));
+              (shape[outer] == 1 || (steps[outer] > 0 && steps[outer] % lanes_of_vector(x) == 0));
   for (int i = 0; i + 2 < x.ndim(); ++i)
-    fits = fits && steps[i] >= 0 && steps[i] % vector_of(x) == 0;
+    fits = fits && steps[i] >= 0 && steps[i] % lanes_of_vector(x) == 0;
   return fits;
 }
 
@@ -151,7 +151,7 @@ rules::GemmShape shape_of(const NDArray& out, const NDArray& a, const NDArray& b
 
 /// In vectors of 16 bytes; the stride of an axis of one element is never used, but must be legal.
 std::int64_t step_of(const NDArray& x, int axis) {
-  return x.shape()[axis] == 1 ? 1 : x.strides()[axis] / vector_of(x);
+  return x.shape()[axis] == 1 ? 1 : x.strides()[axis] / lanes_of_vector(x);
 }
 
 }  // namespace
@@ -309,9 +309,9 @@ bool multiply(const NDArray& out, const TileOperand& of_a, const TileOperand& of
   for (const bool first : {true, false}) {
     const Dims& strides = first ? batch.a : batch.b;
     const bool* moves = first ? p.moves_a : p.moves_b;
-    if (pieces) call.integer((first ? of_a : of_b).plane / vector_of(a));
+    if (pieces) call.integer((first ? of_a : of_b).plane / lanes_of_vector(a));
     for (int i = 0; i < p.batch_axes; ++i)
-      if (moves[i]) call.integer(strides[i] / vector_of(first ? a : b));
+      if (moves[i]) call.integer(strides[i] / lanes_of_vector(first ? a : b));
     const int inner = first ? inner_a : inner_b;
     call.integer(step_of(first ? a : b, inner == r - 1 ? r - 2 : r - 1));
   }

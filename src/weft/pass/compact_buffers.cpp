@@ -29,7 +29,7 @@ struct Interval {
   Expr min, max;
 };
 
-struct Loop {
+struct RegionLoop {
   Var var;
   Range range;
   std::string axis;     // "" unless bound
@@ -68,9 +68,9 @@ bool has_load(const Expr& e) {
 /// Widest values of an expression when some loops run, with guards as linear facts.
 class Relaxer {
  public:
-  Relaxer(const std::vector<Loop>& loops, const Exprs& guards, const Analyzer& analyzer)
+  Relaxer(const std::vector<RegionLoop>& loops, const Exprs& guards, const Analyzer& analyzer)
       : loops_(loops), guards_(guards), analyzer_(analyzer) {
-    for (const Loop& l : loops_) {
+    for (const RegionLoop& l : loops_) {
       vars_.push_back(l.var);
       set_.insert(l.var.get());
     }
@@ -159,7 +159,8 @@ class Relaxer {
   Interval general(const Expr& index) const {
     // Loops whose ranges use other relaxed loops are eliminated innermost first, one by one.
     bool dependent = false;
-    for (const Loop& l : loops_) dependent |= !uses_none(l.range.min) || !uses_none(l.range.extent);
+    for (const RegionLoop& l : loops_)
+      dependent |= !uses_none(l.range.min) || !uses_none(l.range.extent);
     Interval out{index, index};
     if (dependent) {
       for (std::size_t i = loops_.size(); i-- > 0;) {
@@ -169,7 +170,7 @@ class Relaxer {
       }
     } else {
       arith::DomainMap domain;
-      for (const Loop& l : loops_) domain[l.var.get()] = l.range;
+      for (const RegionLoop& l : loops_) domain[l.var.get()] = l.range;
       arith::SymbolicInterval got = arith::symbolic_interval(index, domain, analyzer_);
       out = {got.min, got.max};
     }
@@ -206,7 +207,7 @@ class Relaxer {
     return {floordiv(divided.min, b->b), floordiv(divided.max, b->b)};
   }
 
-  const std::vector<Loop>& loops_;
+  const std::vector<RegionLoop>& loops_;
   const Exprs& guards_;
   const Analyzer& analyzer_;
   std::vector<Var> vars_;
@@ -364,7 +365,7 @@ class Collector final : public Visitor {
     if (found == boxes.end()) return;
     Box& box = found->second;
     const MemoryInfo* row = machine_.memory(buffer->scope);
-    std::vector<Loop> inside;
+    std::vector<RegionLoop> inside;
     std::set<std::string> under;
     for (std::size_t i = 0; i < loops_.size(); ++i) {
       const std::string& axis = loops_[i].axis;
@@ -416,7 +417,7 @@ class Collector final : public Visitor {
   const TargetInfo& machine_;
   const Collector* before_;
   std::map<std::pair<std::string, std::int64_t>, Var> axes_;
-  std::vector<Loop> loops_;
+  std::vector<RegionLoop> loops_;
   Exprs guards_;
   VarMap lets_;
   bool in_opaque_ = false;

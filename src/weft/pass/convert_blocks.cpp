@@ -6,6 +6,7 @@
 #include "weft/ir/execution.h"
 #include "weft/ir/roles.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/with_body.h"
 
 namespace weft::pass {
 
@@ -261,13 +262,6 @@ class LowerMatchBuffers final : public Rewriter {
   const bool plain_only_;
   std::unordered_map<const BufferNode*, Match> matches_;
 };
-
-PrimFunc with_body(const PrimFunc& f, Stmt body) {
-  if (body == f->body) return f;
-  auto out = edit(f);
-  out->body = std::move(body);
-  return out;
-}
 
 }  // namespace
 

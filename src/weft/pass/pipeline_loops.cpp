@@ -24,7 +24,7 @@ constexpr std::int64_t kMostStages = 64;
 using Buffers = std::unordered_set<const BufferNode*>;
 
 /// One statement of the body and when it runs.
-struct Part {
+struct StagedPart {
   Stmt stmt;
   std::int64_t stage = 0, order = 0;
   bool async = false;
@@ -56,7 +56,7 @@ Buffers read_by(const Stmt& s) {
   return out;
 }
 
-bool before(const Part& a, const Part& b) {
+bool before(const StagedPart& a, const StagedPart& b) {
   return a.stage != b.stage ? a.stage < b.stage : a.order < b.order;
 }
 
@@ -100,9 +100,9 @@ class Version final : public Rewriter {
   Expr iteration_;
 };
 
-class Loop {
+class StagedLoop {
  public:
-  Loop(const ForNode* loop, const TargetInfo& machine) : loop_(loop), machine_(machine) {
+  StagedLoop(const ForNode* loop, const TargetInfo& machine) : loop_(loop), machine_(machine) {
     std::vector<Stmt> stmts;
     open(loop->body, stmts);
     std::vector<std::int64_t> stages = numbers(kStage, stmts.size()), order;
@@ -118,7 +118,7 @@ class Loop {
       for (const Json& n : list->as_array()) async_stages.push_back(n.as_int());
     }
     for (std::size_t i = 0; i < stmts.size(); ++i) {
-      Part p{stmts[i], stages[i], order[i], false, read_by(stmts[i]), written_by(stmts[i])};
+      StagedPart p{stmts[i], stages[i], order[i], false, read_by(stmts[i]), written_by(stmts[i])};
       if (p.stage < 0 || p.stage > kMostStages)
         refuse("stage",
                cat("statement ", i, " has stage ", p.stage, "; stages are 0 to ", kMostStages));
@@ -130,8 +130,8 @@ class Loop {
     for (const AllocateNode* a : own_) mine_.insert(a->buffer.get());
     check_dependences();
     std::sort(parts_.begin(), parts_.end(),
-              [](const Part& a, const Part& b) { return a.order < b.order; });
-    for (const Part& p : parts_) {
+              [](const StagedPart& a, const StagedPart& b) { return a.order < b.order; });
+    for (const StagedPart& p : parts_) {
       if (p.async && !tokens_.count(p.stage))
         tokens_[p.stage] = make_var(cat("stage_", p.stage, "_done"), dtypes::int64);
     }
@@ -217,7 +217,7 @@ class Loop {
   void check_dependences() const {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       for (std::size_t j = i + 1; j < parts_.size(); ++j) {
-        const Part &a = parts_[i], &b = parts_[j];
+        const StagedPart &a = parts_[i], &b = parts_[j];
         const BufferNode *own = nullptr, *other = nullptr;
         auto note = [&](const BufferNode* x) { (mine_.count(x) ? own : other) = x; };
         for (const BufferNode* x : a.writes) {
@@ -242,8 +242,8 @@ class Loop {
 
   void make_versions() {
     for (const AllocateNode* a : own_) {
-      const Part *first = nullptr, *last = nullptr;
-      for (const Part& p : parts_) {
+      const StagedPart *first = nullptr, *last = nullptr;
+      for (const StagedPart& p : parts_) {
         if (!p.reads.count(a->buffer.get()) && !p.writes.count(a->buffer.get())) continue;
         if (!first || before(p, *first)) first = &p;
         if (!last || before(*last, p)) last = &p;
@@ -265,7 +265,7 @@ class Loop {
   Stmt step(const Expr& at, std::int64_t t, std::int64_t n, bool edge, bool tail) {
     std::vector<Stmt> out = waits(t, n, edge);
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const Part& p = parts_[i];
+      const StagedPart& p = parts_[i];
       std::vector<Stmt> run;
       std::size_t j = i;
       for (; j < parts_.size() && parts_[j].async == p.async &&
@@ -286,8 +286,8 @@ class Loop {
     return seq(std::move(out));
   }
 
-  bool consumes(const Part& p, std::int64_t stage) const {
-    for (const Part& q : parts_) {
+  bool consumes(const StagedPart& p, std::int64_t stage) const {
+    for (const StagedPart& q : parts_) {
       if (!q.async || q.stage != stage) continue;
       for (const BufferNode* b : q.writes) {
         if (p.reads.count(b) || (p.writes.count(b) && !p.async)) return true;
@@ -299,7 +299,7 @@ class Loop {
   std::int64_t commits(std::int64_t stage) const {
     std::int64_t count = 0;
     bool open = false;
-    for (const Part& p : parts_) {
+    for (const StagedPart& p : parts_) {
       const bool in = p.async && p.stage == stage;
       if (in && !open) ++count;
       open = in;
@@ -312,7 +312,7 @@ class Loop {
     std::vector<Stmt> out;
     for (const auto& [stage, token] : tokens_) {
       std::int64_t soonest = -1;
-      for (const Part& p : parts_) {
+      for (const StagedPart& p : parts_) {
         if (p.stage <= stage || !consumes(p, stage)) continue;
         if (t >= 0 && n >= 0 && (t < p.stage || t - p.stage >= n)) continue;
         if (t >= 0 && n < 0 && t < p.stage) continue;
@@ -327,20 +327,20 @@ class Loop {
     return out;
   }
   /// A consumer in the producer's own stage waits right before it runs.
-  bool wait_inside(const Part& p) const {
+  bool wait_inside(const StagedPart& p) const {
     for (const auto& [stage, token] : tokens_) {
       if (p.stage == stage && !p.async && consumes(p, stage)) return true;
     }
     return false;
   }
-  Stmt instance_wait(const Part& p, const Expr&, std::int64_t, std::int64_t, bool) {
+  Stmt instance_wait(const StagedPart& p, const Expr&, std::int64_t, std::int64_t, bool) {
     return wait(tokens_.at(p.stage), 0);
   }
   static Stmt wait(const Var& token, std::int64_t left) {
     return make_ref<const WaitNode>(token, make_int(left), "");
   }
 
-  Stmt instance(const Part& p, const Expr& at, std::int64_t t, std::int64_t n, bool tail) {
+  Stmt instance(const StagedPart& p, const Expr& at, std::int64_t t, std::int64_t n, bool tail) {
     Expr guard;
     if (t >= 0) {
       if (t < p.stage) return nullptr;
@@ -360,7 +360,7 @@ class Loop {
   const TargetInfo& machine_;
   std::vector<const AllocateNode*> own_;
   Buffers mine_;
-  std::vector<Part> parts_;
+  std::vector<StagedPart> parts_;
   std::int64_t last_stage_ = 0;
   std::map<std::int64_t, Var> tokens_;
   std::unordered_map<const BufferNode*, Buffer> versions_;
@@ -389,7 +389,7 @@ class PipelineLoops final : public Rewriter {
                       "\" cannot be pipelined: its iterations do not run one after the other"))
           .help("annotate a serial loop");
     }
-    return Loop(loop, machine_).run();
+    return StagedLoop(loop, machine_).run();
   }
 
  private:

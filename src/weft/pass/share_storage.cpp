@@ -13,7 +13,7 @@ using namespace ir;
 
 namespace {
 
-struct Item {
+struct Life {
   const AllocateNode* node = nullptr;
   std::int64_t count = 0;           // elements
   std::size_t first = 0, last = 0;  // statements of the sequence
@@ -21,7 +21,7 @@ struct Item {
 
 /// One buffer for several allocations.
 struct Slot {
-  std::vector<Item> items;
+  std::vector<Life> items;
   std::int64_t count = 0;
   std::size_t last = 0;
 };
@@ -68,11 +68,11 @@ class Share final : public Rewriter {
 
  private:
   Stmt sequence(const std::vector<const AllocateNode*>& chain, const SeqNode* q) {
-    std::vector<Item> items;
+    std::vector<Life> items;
     std::vector<std::unordered_set<const BufferNode*>> used;
     for (const Stmt& child : q->stmts) used.push_back(used_buffers(child));
     for (const AllocateNode* a : chain) {
-      Item item{a, 0, q->stmts.size(), 0};
+      Life item{a, 0, q->stmts.size(), 0};
       for (std::size_t i = 0; i < used.size(); ++i) {
         if (!used[i].count(a->buffer.get())) continue;
         item.first = std::min(item.first, i);
@@ -84,21 +84,21 @@ class Share final : public Rewriter {
       Serial below;
       below.visit(q->stmts[i]);
       for (const AllocateNode* a : below.found) {
-        Item item{a, 0, i, i};
+        Life item{a, 0, i, i};
         if (eligible(a, &item.count)) items.push_back(item);
       }
     }
     std::stable_sort(items.begin(), items.end(),
-                     [](const Item& a, const Item& b) { return a.first < b.first; });
+                     [](const Life& a, const Life& b) { return a.first < b.first; });
     std::vector<Slot> slots;
-    for (const Item& item : items) place(item, slots);
+    for (const Life& item : items) place(item, slots);
     std::erase_if(slots, [](const Slot& s) { return s.items.size() < 2; });
     BufferMap map;
     std::unordered_set<const AllocateNode*> gone;
     std::vector<std::pair<Buffer, Annotations>> merged;
     for (const Slot& slot : slots) {
       merged.push_back(merge(slot));
-      for (const Item& item : slot.items) {
+      for (const Life& item : slot.items) {
         map[item.node->buffer.get()] = merged.back().first;
         gone.insert(item.node);
       }
@@ -117,7 +117,7 @@ class Share final : public Rewriter {
     return body;
   }
 
-  static void place(const Item& item, std::vector<Slot>& slots) {
+  static void place(const Life& item, std::vector<Slot>& slots) {
     Slot* best = nullptr;
     for (Slot& slot : slots) {
       const Buffer &held = slot.items[0].node->buffer, &b = item.node->buffer;
@@ -139,7 +139,7 @@ class Share final : public Rewriter {
     Json names = Json::array();
     std::int64_t total = 0;
     if (const Json* before = find_annotation(first->annotations, "holds")) names = *before;
-    for (const Item& item : slot.items) {
+    for (const Life& item : slot.items) {
       buffer->align = std::max(buffer->align, item.node->buffer->align);
       total += item.count * buffer->dtype.bytes();
       if (item.node != first) names.push_back(item.node->buffer->name);
@@ -167,7 +167,7 @@ class Share final : public Rewriter {
   };
 };
 
-class Kernels final : public Rewriter {
+class StorageOfKernels final : public Rewriter {
  protected:
   Stmt rewrite_default(const Stmt& s) override {
     const auto* launch = as<LaunchNode>(s);
@@ -188,7 +188,7 @@ PrimFunc share_storage(const PrimFunc& f) {
     allocates |= s->kind == StmtKind::allocate;
   });
   if (!allocates) return f;
-  Stmt body = launches ? Kernels().rewrite(f->body) : Share().rewrite(f->body);
+  Stmt body = launches ? StorageOfKernels().rewrite(f->body) : Share().rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);
   out->body = body;

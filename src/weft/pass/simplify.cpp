@@ -7,6 +7,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/intrinsics.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/with_body.h"
 
 namespace weft::pass {
 
@@ -108,13 +109,6 @@ class LowerDivision final : public Rewriter {
 
   arith::Analyzer analyzer_;
 };
-
-PrimFunc with_body(const PrimFunc& f, Stmt body) {
-  if (body == f->body) return f;
-  auto out = edit(f);
-  out->body = std::move(body);
-  return out;
-}
 
 }  // namespace
 

@@ -21,9 +21,9 @@ std::string extent_text(const Expr& e) {
   return is_const_int(e, &n) ? cat(n) : std::string("a run-time value");
 }
 
-class Kernel final : public Rewriter {
+class ThreadsOfKernel final : public Rewriter {
  public:
-  Kernel(const TargetInfo& machine, const Stmt& s) : machine_(machine) {
+  ThreadsOfKernel(const TargetInfo& machine, const Stmt& s) : machine_(machine) {
     std::unordered_set<const VarNode*> inner;
     for_each_stmt(s, [&](const Stmt& t) {
       if (const auto* loop = as<ForNode>(t)) {
@@ -196,7 +196,7 @@ class Host final : public Rewriter {
     return found;
   }
   Stmt launch(const Stmt& s) {
-    return Kernel(machine_, s).launch(cat(function_, "_kernel", count_++), s);
+    return ThreadsOfKernel(machine_, s).launch(cat(function_, "_kernel", count_++), s);
   }
 
   const TargetInfo& machine_;
@@ -209,7 +209,7 @@ class Host final : public Rewriter {
 PrimFunc unify_thread_binding(const PrimFunc& f, const TargetInfo& machine) {
   bool bound = has_bound(f->body);
   if (!bound && machine.axes.empty()) return f;
-  if (bound && machine.axes.empty()) Kernel(machine, f->body);  // refuses, naming the axis
+  if (bound && machine.axes.empty()) ThreadsOfKernel(machine, f->body);  // refuses, naming the axis
   Stmt body = Host(machine, f->name).rewrite(f->body);
   auto out = edit(f);
   out->body = body;

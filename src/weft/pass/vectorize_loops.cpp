@@ -10,6 +10,7 @@
 #include "weft/ir/compare.h"
 #include "weft/ir/intrinsics.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/with_body.h"
 
 namespace weft::pass {
 
@@ -575,13 +576,6 @@ class KeepLoops final : public Rewriter {
                     with_annotation(t->annotations, "vectorize", true));
   }
 };
-
-PrimFunc with_body(const PrimFunc& f, Stmt body) {
-  if (body == f->body) return f;
-  auto out = edit(f);
-  out->body = std::move(body);
-  return out;
-}
 
 }  // namespace
 

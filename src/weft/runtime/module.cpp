@@ -14,9 +14,9 @@ namespace {
 
 // Layout: magic, version u32, header length u64, header (JSON), payloads in the order of the
 // header's "payloads" sizes, checksum u64 over everything before it. Little-endian.
-constexpr char kMagic[8] = {'W', 'E', 'F', 'T', 'M', 'O', 'D', '\n'};
-constexpr std::uint32_t kVersion = 1;
-constexpr std::size_t kPrefix = sizeof(kMagic) + 4 + 8;
+constexpr char kModuleMagic[8] = {'W', 'E', 'F', 'T', 'M', 'O', 'D', '\n'};
+constexpr std::uint32_t kModuleVersion = 1;
+constexpr std::size_t kPrefix = sizeof(kModuleMagic) + 4 + 8;
 // Read, a header takes some twenty times its size; no program's comes near this.
 constexpr std::uint64_t kMostHeader = 32u << 20;
 
@@ -156,8 +156,8 @@ std::string Module::serialize() const {
   header["plans"] = std::move(plans);
   header["payloads"] = std::move(sizes);
   std::string text = header.dump();
-  std::string out(kMagic, sizeof(kMagic));
-  put(out, kVersion, 4);
+  std::string out(kModuleMagic, sizeof(kModuleMagic));
+  put(out, kModuleVersion, 4);
   put(out, text.size(), 8);
   out += text;
   out += binary_.bytes;
@@ -170,19 +170,20 @@ Ref<Module> Module::deserialize(std::string_view bytes, std::string_view name) {
   auto refuse = [&](std::string_view reason, std::string detail) {
     return Error(ErrorKind::io, cat("module.file.", reason), cat("\"", name, "\" ", detail));
   };
-  if (bytes.size() < sizeof(kMagic) || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0) {
+  if (bytes.size() < sizeof(kModuleMagic) ||
+      std::memcmp(bytes.data(), kModuleMagic, sizeof(kModuleMagic)) != 0) {
     throw refuse("foreign", cat("is no module of weft (", bytes.size(), " bytes)"));
   }
   if (bytes.size() < kPrefix + 8)
     throw refuse("truncated", cat("ends after ", bytes.size(), " bytes"));
-  std::uint64_t version = get(bytes, sizeof(kMagic), 4);
-  if (version != kVersion) {
+  std::uint64_t version = get(bytes, sizeof(kModuleMagic), 4);
+  if (version != kModuleVersion) {
     throw refuse("version", cat("has format version ", version))
-        .note(cat("this build reads version ", kVersion))
+        .note(cat("this build reads version ", kModuleVersion))
         .help("build the module again with this version");
   }
   std::size_t end = bytes.size() - 8;
-  std::uint64_t length = get(bytes, sizeof(kMagic) + 4, 8);
+  std::uint64_t length = get(bytes, sizeof(kModuleMagic) + 4, 8);
   if (length > end - kPrefix)
     throw refuse("truncated",
                  cat("announces a header of ", length, " bytes and has ", end - kPrefix));

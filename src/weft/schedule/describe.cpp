@@ -220,8 +220,15 @@ bool from_value(const Value& v, std::vector<double>& out) {
 Value to_value(const Done&) { return {}; }
 bool from_value(const Value& v, Done&) { return v.is_none(); }
 
-void missing_argument(std::string_view step, const std::vector<FieldInfo>& fields,
-                      std::size_t index) {
+void add_field(std::vector<FieldInfo>& to, std::string_view name, std::string_view type,
+               std::string_view doc, Field mode, Value otherwise) {
+  to.push_back({name, type, doc, mode, std::move(otherwise)});
+}
+
+const Value* given_argument(std::string_view step, const std::vector<FieldInfo>& fields,
+                            const Arguments& args, std::size_t index) {
+  if (index < args.size() && args[index]) return &*args[index];
+  if (fields[index].mode != Field::required) return nullptr;
   std::vector<std::string> names;
   for (const FieldInfo& f : fields)
     names.push_back(cat(f.name, f.mode == Field::required ? "" : "=..."));

@@ -68,6 +68,9 @@ WEFT_FIELD_TYPE(Done, "None")
 /// Arguments by field, in the order of `fields`; absent: default.
 using Arguments = std::vector<std::optional<Value>>;
 
+void add_field(std::vector<FieldInfo>& to, std::string_view name, std::string_view type,
+               std::string_view doc, Field mode, Value otherwise);
+
 template <typename S>
 const std::vector<FieldInfo>& fields_of() {
   static const std::vector<FieldInfo> info = [] {
@@ -75,9 +78,8 @@ const std::vector<FieldInfo>& fields_of() {
     const S defaults{};
     S::fields([&](std::string_view name, auto member, std::string_view doc,
                   Field mode = Field::required) {
-      FieldInfo field{name, type_name(&(defaults.*member)), doc, mode, {}};
-      if (mode == Field::optional) field.otherwise = to_value(defaults.*member);
-      out.push_back(std::move(field));
+      add_field(out, name, type_name(&(defaults.*member)), doc, mode,
+                mode == Field::optional ? to_value(defaults.*member) : Value());
     });
     return out;
   }();
@@ -93,23 +95,21 @@ Value::List values_of(const S& step) {
   return out;
 }
 
-/// Throws Error(schedule, "schedule.argument.*") when an argument is missing or of the wrong type.
-[[noreturn]] void missing_argument(std::string_view step, const std::vector<FieldInfo>& fields,
-                                   std::size_t index);
+// Errors are Error(schedule, "schedule.argument.*").
+/// The argument of a field; null: the default is taken. Throws where a required one is missing.
+const Value* given_argument(std::string_view step, const std::vector<FieldInfo>& fields,
+                            const Arguments& args, std::size_t index);
 [[noreturn]] void wrong_argument(std::string_view step, const FieldInfo& field, const Value& value);
 
 template <typename S>
 S step_from(const Arguments& args) {
   S step{};
+  const std::vector<FieldInfo>& fields = fields_of<S>();
   std::size_t i = 0;
-  S::fields([&](std::string_view, auto member, std::string_view, Field mode = Field::required) {
+  S::fields([&](std::string_view, auto member, std::string_view, Field = Field::required) {
     const std::size_t index = i++;
-    if (index >= args.size() || !args[index]) {
-      if (mode == Field::required) missing_argument(S::kName, fields_of<S>(), index);
-      return;
-    }
-    if (!from_value(*args[index], step.*member))
-      wrong_argument(S::kName, fields_of<S>()[index], *args[index]);
+    const Value* value = given_argument(S::kName, fields, args, index);
+    if (value && !from_value(*value, step.*member)) wrong_argument(S::kName, fields[index], *value);
   });
   return step;
 }

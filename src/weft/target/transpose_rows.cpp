@@ -195,14 +195,18 @@ const TransposeShape* find_transpose(std::string_view function) {
   return nullptr;
 }
 
-std::vector<InstructionInfo> transpose_rows() {
-  std::vector<InstructionInfo> out;
-  for (const TransposeShape& shape : transpose_shapes()) {
-    for (const TypeName& type : kTypes) {
-      if (type.bits == shape.bits) out.push_back(row(shape, type));
+// Each is read from text, and every question about the target asks for them.
+const std::vector<InstructionInfo>& transpose_rows() {
+  static const std::vector<InstructionInfo> rows = [] {
+    std::vector<InstructionInfo> out;
+    for (const TransposeShape& shape : transpose_shapes()) {
+      for (const TypeName& type : kTypes) {
+        if (type.bits == shape.bits) out.push_back(row(shape, type));
+      }
     }
-  }
-  return out;
+    return out;
+  }();
+  return rows;
 }
 
 PrimFunc call_transposes(const PrimFunc& f) {

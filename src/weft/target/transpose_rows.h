@@ -27,7 +27,7 @@ const std::vector<TransposeShape>& transpose_shapes();
 const TransposeShape* find_transpose(std::string_view function);
 
 /// Rows for every element type: "transpose.<side>x<side>.<f16|bf16|f32|f64|i8..u64>".
-std::vector<InstructionInfo> transpose_rows();
+const std::vector<InstructionInfo>& transpose_rows();
 
 /// On flat buffers: tiles of these rows become calls of the intrinsic "instruction" with (function,
 /// address of B, elements between its rows, address of A, elements between its rows). A tile whose

@@ -9,31 +9,28 @@ namespace weft::generate {
 namespace {
 
 constexpr std::int64_t kFar = INT32_MAX;
-constexpr std::size_t kRows = 4;
-
-/// What is compared: booleans as bytes.
-DType compared(Elem e) { return e == Elem::boolean ? dtypes::uint8 : dtype_of(e); }
+constexpr std::size_t kRunsAtOnce = 4;
 
 /// acc[k] = the first place of `wanted[k]` in row k of n < 2^31 elements, NaN's where it is NaN; n
 /// where there is none. Lanes keep the first place they met, four rows at a time; the last vector
 /// overlaps the one before.
 ir::PrimFunc find_function(Elem e) {
-  const DType t = compared(e), place = dtypes::int32;
+  const DType t = dtype_of(e), place = dtypes::int32;
   const std::int64_t lanes = 16;
   Program p;
   std::vector<ir::Buffer> x, least;
-  for (std::size_t k = 0; k < kRows; ++k) {
+  for (std::size_t k = 0; k < kRunsAtOnce; ++k) {
     x.push_back(p.buffer(cat("a", k), t));
     least.push_back(local(cat("least", k), place, lanes));
   }
-  ir::Buffer wanted = p.buffer("wanted", t, number(kRows)),
-             acc = p.buffer("acc", dtypes::int64, number(kRows)),
-             result = local("result", dtypes::int64, kRows);
+  ir::Buffer wanted = p.buffer("wanted", t, number(kRunsAtOnce)),
+             acc = p.buffer("acc", dtypes::int64, number(kRunsAtOnce)),
+             result = local("result", dtypes::int64, kRunsAtOnce);
   auto at = [](const ir::Buffer& b, const Expr& i) { return ir::load(b, {i}); };
   auto row = [](std::size_t k) { return number(static_cast<std::int64_t>(k)); };
   auto each = [](const std::function<Stmt(std::size_t)>& one) {
     std::vector<Stmt> all;
-    for (std::size_t k = 0; k < kRows; ++k) all.push_back(one(k));
+    for (std::size_t k = 0; k < kRunsAtOnce; ++k) all.push_back(one(k));
     return ir::seq(std::move(all));
   };
   const Expr far = ir::make_const(static_cast<double>(kFar), place);
@@ -51,7 +48,7 @@ ir::PrimFunc find_function(Elem e) {
     });
   };
   std::vector<Expr> sought;
-  for (std::size_t k = 0; k < kRows; ++k) sought.push_back(at(wanted, row(k)));
+  for (std::size_t k = 0; k < kRunsAtOnce; ++k) sought.push_back(at(wanted, row(k)));
   const Stmt wide = with_values(sought, [&](const std::vector<Expr>& what) {
     std::vector<Stmt> all;
     all.push_back(vectors("l", number(lanes), [&](const Expr& l) {
@@ -103,7 +100,7 @@ ir::PrimFunc find_function(Elem e) {
 
 /// acc[i] = here where x[i] is top[i], both NaN included.
 ir::PrimFunc place_function(Elem e) {
-  const DType t = compared(e);
+  const DType t = dtype_of(e);
   Program p;
   const Expr here = p.scalar("here", dtypes::int32);
   ir::Buffer x = p.buffer("a0", t), top = p.buffer("a1", t), acc = p.buffer("acc", dtypes::int32);
@@ -128,9 +125,15 @@ std::vector<Kernel> extreme_kernels() {
   for (int k = 0; k < kElems; ++k) {
     const Elem e = static_cast<Elem>(k);
     if (is_complex(e) || is_narrow_float(e)) continue;
-    out.push_back({entry(KernelEntry::find, 0, e), cat("w_find_", name_of(e)), find_function(e)});
-    out.push_back(
-        {entry(KernelEntry::place, 0, e), cat("w_place_", name_of(e)), place_function(e)});
+    const Elem code = e == Elem::boolean ? Elem::int8 : signless(e);
+    auto add = [&](KernelEntry::Table table, const char* head, ir::PrimFunc (*program)(Elem)) {
+      Kernel kernel = {entry(table, 0, e), cat(head, name_of(e)), nullptr};
+      if (code == e) kernel.func = program(e);
+      else kernel.code = cat(head, name_of(code));
+      out.push_back(std::move(kernel));
+    };
+    add(KernelEntry::find, "w_find_", find_function);
+    add(KernelEntry::place, "w_place_", place_function);
   }
   return out;
 }

@@ -39,7 +39,7 @@ Operands operands_of(Program& p, int arity, Elem e, int layout) {
 struct Near {
   Expr left, close;
 };
-Expr real(double v) { return ir::make_const(v, dtypes::float64); }
+Expr float64_number(double v) { return ir::make_const(v, dtypes::float64); }
 
 /// Of float32: while the quotient in float64 is below 2^28 it does not reach an integer by
 /// rounding, its product with y has 53 bits at most, and what is left is exact. Infinite and NaN
@@ -48,10 +48,10 @@ Near near_of_float(const Expr& x, const Expr& y, const Expr& quotient) {
   auto wide = [](const Expr& v) { return ir::cast(dtypes::float64, v); };
   const Expr left = wide(x) - ir::call("trunc", {quotient}) * wide(y);
   const Expr finite =
-      ir::lt(ir::call("abs", {wide(y)}), real(std::numeric_limits<double>::infinity()));
-  return {
-      ir::cast(dtypes::float32, left),
-      ir::call("bitwise_and", {finite, ir::lt(ir::call("abs", {quotient}), real(268435456.0))})};
+      ir::lt(ir::call("abs", {wide(y)}), float64_number(std::numeric_limits<double>::infinity()));
+  return {ir::cast(dtypes::float32, left),
+          ir::call("bitwise_and",
+                   {finite, ir::lt(ir::call("abs", {quotient}), float64_number(268435456.0))})};
 }
 
 /// Of float64: the product of the whole quotient with y as a sum of two (Dekker), which is taken
@@ -60,16 +60,17 @@ Near near_of_float(const Expr& x, const Expr& y, const Expr& quotient) {
 Near near_of_double(const Expr& x, const Expr& y, const Expr& quotient) {
   const Expr t = ir::call("trunc", {quotient}), p = t * y, size = ir::call("abs", {y});
   auto high = [](const Expr& v) {
-    const Expr c = v * real(134217729.0);
+    const Expr c = v * float64_number(134217729.0);
     return c - (c - v);
   };
   const Expr th = high(t), yh = high(y), tl = t - th, yl = y - yh;
   const Expr low = ((th * yh - p) + th * yl + tl * yh) + tl * yl, left = (x - p) - low;
-  const Expr over = ir::lt(left * ir::call("copysign", {real(1), x}), real(0));
-  const Expr range =
-      ir::call("bitwise_and", {ir::lt(real(0x1p-900), size), ir::lt(size, real(0x1p990))});
+  const Expr over = ir::lt(left * ir::call("copysign", {float64_number(1), x}), float64_number(0));
+  const Expr range = ir::call("bitwise_and", {ir::lt(float64_number(0x1p-900), size),
+                                              ir::lt(size, float64_number(0x1p990))});
   return {ir::select(over, left + ir::call("copysign", {size, x}), left),
-          ir::call("bitwise_and", {range, ir::lt(ir::call("abs", {quotient}), real(0x1p52))})};
+          ir::call("bitwise_and",
+                   {range, ir::lt(ir::call("abs", {quotient}), float64_number(0x1p52))})};
 }
 
 class NearRemainder final : public ir::Rewriter {

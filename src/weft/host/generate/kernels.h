@@ -24,6 +24,10 @@ struct Kernel {
   Elem result = Elem::boolean;
   /// Of the C function, named as the program's parameters; null: those of the entry's table.
   const char* parameters = nullptr;
+  /// The kernel whose code this one is, with its two operands in the other order where `swapped`:
+  /// no program of its own. Empty: `func` is.
+  std::string code = {};
+  bool swapped = false;
 };
 
 inline constexpr std::int64_t kBlock = 16;
@@ -38,6 +42,17 @@ inline int type_bit(Elem e) {
          : is_unsigned_int(e) ? types::U
          : is_complex(e)      ? types::C
                               : types::F;
+}
+/// The signed integers whose kernels serve a type where the sign is not seen: sums, products and
+/// bits, comparisons for equality.
+inline Elem signless(Elem e) {
+  switch (e) {
+    case Elem::uint8: return Elem::int8;
+    case Elem::uint16: return Elem::int16;
+    case Elem::uint32: return Elem::int32;
+    case Elem::uint64: return Elem::int64;
+    default: return e;
+  }
 }
 inline KernelEntry entry(KernelEntry::Table table, int row, Elem e, int layout = 0) {
   KernelEntry out{};

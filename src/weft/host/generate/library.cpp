@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "weft/base/error.h"
 #include "weft/host/generate/kernels.h"
@@ -191,10 +192,19 @@ void mark_single(std::string& text, const std::string& function) {
 std::string library_text(const std::string& group, const std::vector<Kernel>& kernels,
                          const std::string& target, const std::string& helpers) {
   std::vector<std::pair<std::string, ir::PrimFunc>> functions;
-  for (const Kernel& k : kernels) functions.emplace_back(k.name, k.func);
+  std::set<std::string> names, shared;
+  for (const Kernel& k : kernels) {
+    if (!k.code.empty()) {
+      if (k.swapped) shared.insert(k.code);
+      continue;
+    }
+    functions.emplace_back(k.name, k.func);
+    names.insert(k.name);
+  }
+  const std::size_t own = functions.size();
   Ref<runtime::Module> module = build(ir::make_module(std::move(functions)), target);
   const auto& built = module->binary().kernels;
-  WEFT_CHECK(built.size() == kernels.size(), built.size(), " kernels of ", kernels.size());
+  WEFT_CHECK(built.size() == own, built.size(), " kernels of ", own);
   std::string text = module->source();
   const std::size_t first = text.find("\nstatic int32_t ");
   WEFT_CHECK(first != std::string::npos, "no kernels in the text of ", group);
@@ -202,25 +212,35 @@ std::string library_text(const std::string& group, const std::vector<Kernel>& ke
               "\n#if defined(__clang__)\n#define WEFT_SINGLE __attribute__((noinline))\n#else\n"
               "#define WEFT_SINGLE __attribute__((noipa))\n#endif\n" +
                   helpers);
-  std::string rows;
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const Kernel& k = kernels[i];
+  std::string rows, swapped;
+  std::size_t i = 0;
+  for (const Kernel& k : kernels) {
+    rows += cat("  {", k.entry.table, ", ", k.entry.row, ", ", k.entry.elem, ", ", k.entry.layout,
+                ", (void (*)(void))", k.code.empty() || k.swapped ? k.name : k.code, "},\n");
+    if (!k.code.empty()) {
+      WEFT_CHECK(names.count(k.code), "no kernel ", k.code, " for ", k.name, " in ", group);
+      if (k.swapped)
+        swapped += cat("static void ", k.name, "(", frame_of(k.entry.table).parameters,
+                       ") {\n  const void* const turned[] = {in[1], in[0]};\n  ", k.code,
+                       "(n, turned, out);\n}\n");
+      continue;
+    }
+    const runtime::KernelSignature& kernel = built[i++];
     if (k.blocks) {
-      mark_single(text, built[i].name);
-      text += block_text(k, built[i]);
+      mark_single(text, kernel.name);
+      text += block_text(k, kernel);
     } else if (k.parameters) {
       std::vector<std::pair<std::string, std::string>> same;
-      for (const runtime::KernelParam& p : built[i].params) same.emplace_back(p.name, p.name);
+      for (const runtime::KernelParam& p : kernel.params) same.emplace_back(p.name, p.name);
       text +=
-          cat("static void ", k.name, "(", k.parameters, ") {\n  ", call_of(built[i], same), "}\n");
+          cat("static void ", k.name, "(", k.parameters, ") {\n  ", call_of(kernel, same), "}\n");
     } else {
       const Frame& frame = frame_of(k.entry.table);
-      text += cat("static void ", k.name, "(", frame.parameters, ") {\n  ",
-                  call_of(built[i], frame.arguments), "}\n");
+      text += cat("static ", shared.count(k.name) ? "WEFT_SINGLE " : "", "void ", k.name, "(",
+                  frame.parameters, ") {\n  ", call_of(kernel, frame.arguments), "}\n");
     }
-    rows += cat("  {", k.entry.table, ", ", k.entry.row, ", ", k.entry.elem, ", ", k.entry.layout,
-                ", (void (*)(void))", k.name, "},\n");
   }
+  text += swapped;
   text += cat(
       "\n#define WEFT_JOIN2(a, b) a##_##b\n#define WEFT_JOIN(a, b) WEFT_JOIN2(a, b)\n"
       "struct weft_kernel_entry { int16_t table, row, elem, layout; void (*function)(void); };\n"

@@ -40,12 +40,14 @@ bool write(const std::string& folder, const std::string& group, const std::vecto
 }
 
 /// Files of the element-wise rows of floats, which take longest to compile. All kernels of a row
-/// lie in one, chosen by its name, so that a new row compiles one file anew.
+/// lie in one, chosen by its name, so that a new row compiles one file anew; those of a row whose
+/// code serves another lie with it.
 constexpr std::size_t kParts = 6;
 using Parts = std::array<std::vector<Kernel>, kParts>;
 
 std::size_t part_of(const Kernel& k) {
-  const std::string row = k.name.substr(0, std::min(k.name.find("_float"), k.name.find("_bfloat")));
+  const std::string& name = k.code.empty() ? k.name : k.code;
+  const std::string row = name.substr(0, std::min(name.find("_float"), name.find("_bfloat")));
   std::uint32_t hash = 2166136261U;  // FNV-1a
   for (char c : row) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
   return hash % kParts;

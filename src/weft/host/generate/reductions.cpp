@@ -13,13 +13,12 @@ namespace weft::generate {
 namespace {
 
 using namespace types;
-constexpr bool same = false, boolean = true, widen = false;
 
-struct Row {
+struct ReductionRow {
   std::string name;
   int types;
 };
-const Row kReductions[] = {
+const ReductionRow kReductionRows[] = {
 #define REDUCE(name, rule, types, ...) {#name, types},
 #include "weft/elements/reduce.def"
 #undef REDUCE
@@ -28,11 +27,11 @@ const Row kReductions[] = {
 /// A reduction's combination as host kernels write it. For the extremes of floats the choice
 /// between two is the processor's own instruction and NaN is asked for apart: three instructions,
 /// not four.
-struct Taking {
+struct Combination {
   ReduceOp op;
   bool extreme;  // of floats
 
-  Taking(ReduceOp op, Elem e)
+  Combination(ReduceOp op, Elem e)
       : op(op), extreme(dtype_of(e).is_float() && (op == ReduceOp::max || op == ReduceOp::min)) {}
   Expr operator()(const Expr& a, const Expr& b) const {
     if (!extreme) return no_branches(reduce_value(op, a, b));
@@ -47,7 +46,7 @@ struct Taking {
 /// acc[0] = combination of x[0] to x[n-1], n > 0: `lanes` running results, joined pairwise.
 ir::PrimFunc reduce_function(ReduceOp op, Elem e) {
   const DType t = dtype_of(e);
-  const Taking take(op, e);
+  const Combination take(op, e);
   const bool adds = op == ReduceOp::sum || op == ReduceOp::prod;
   const std::int64_t lanes = std::max<std::int64_t>(16, (adds ? 128 : 256) / elem_bytes(e));
   Program p;
@@ -113,7 +112,7 @@ ir::PrimFunc reduce_function(ReduceOp op, Elem e) {
 /// NaN together, so that an element costs two instructions; where there is one, `otherwise` runs.
 /// What is left of a row at the end is read as its last whole vector, since extremes count no
 /// element twice.
-Stmt extreme_of_four(const Program& p, const Taking& take, const std::vector<ir::Buffer>& x,
+Stmt extreme_of_four(const Program& p, const Combination& take, const std::vector<ir::Buffer>& x,
                      const std::vector<ir::Buffer>& part, const ir::Buffer& result,
                      const Stmt& otherwise) {
   const DType word = result->dtype.bits == 32 ? dtypes::int32 : dtypes::int64;
@@ -172,7 +171,7 @@ Stmt extreme_of_four(const Program& p, const Taking& take, const std::vector<ir:
 ir::PrimFunc reduce_four_function(ReduceOp op, Elem e) {
   constexpr int kRows = 4;
   const DType t = dtype_of(e);
-  const Taking take(op, e);
+  const Combination take(op, e);
   // A line of the cache, or two: GCC unrolls loops of eight before it makes vectors of them.
   const std::int64_t lanes = std::max(16, 64 / elem_bytes(e));
   Program p;
@@ -234,7 +233,7 @@ ir::PrimFunc reduce_four_function(ReduceOp op, Elem e) {
 /// acc[i] = combination of acc[i] and of x[i] of one row.
 ir::PrimFunc accumulate_function(ReduceOp op, Elem e) {
   Program p;
-  const Taking take(op, e);
+  const Combination take(op, e);
   ir::Buffer x = p.buffer("a0", e), acc = p.buffer("acc", e);
   return p.finish(vectors("i", p.n, [&](const Expr& i) {
     return with_values({ir::load(acc, {i}), ir::load(x, {i})}, [&](const std::vector<Expr>& v) {
@@ -246,7 +245,7 @@ ir::PrimFunc accumulate_function(ReduceOp op, Elem e) {
 /// The same of four rows. Extremes of floats ask once for all five whether there is a NaN.
 ir::PrimFunc fold_function(ReduceOp op, Elem e) {
   Program p;
-  const Taking take(op, e);
+  const Combination take(op, e);
   std::vector<ir::Buffer> x;
   for (int k = 0; k < 4; ++k) x.push_back(p.buffer(cat("a", k), e));
   ir::Buffer acc = p.buffer("acc", e);
@@ -295,18 +294,23 @@ std::vector<Kernel> reduction_kernels(Elem e) {
   std::vector<Kernel> out;
   using T = KernelEntry;
   for (int k = 0; k < kReduceOps; ++k) {
-    const Row& row = kReductions[row_of(static_cast<ReduceOp>(k))];
+    const ReductionRow& row = kReductionRows[row_of(static_cast<ReduceOp>(k))];
     if (!(row.types & type_bit(e))) continue;
     const auto op = static_cast<ReduceOp>(k);
-    auto add = [&](T::Table table, const char* name, ir::PrimFunc f) {
-      out.push_back(
-          {entry(table, k, e), cat("w_", name, "_", row.name, "_", name_of(e)), std::move(f)});
+    const bool signs = op != ReduceOp::sum && op != ReduceOp::prod;
+    const Elem code = signs ? e : signless(e);
+    auto add = [&](T::Table table, const char* name, ir::PrimFunc (*program)(ReduceOp, Elem)) {
+      const std::string head = cat("w_", name, "_", row.name, "_");
+      Kernel kernel = {entry(table, k, e), cat(head, name_of(e)), nullptr};
+      if (code == e) kernel.func = program(op, e);
+      else kernel.code = cat(head, name_of(code));
+      out.push_back(std::move(kernel));
     };
-    add(T::reduce, "reduce", reduce_function(op, e));
-    add(T::reduce_four, "reduce_four", reduce_four_function(op, e));
-    add(T::accumulate, "accumulate", accumulate_function(op, e));
-    add(T::fold, "fold", fold_function(op, e));
-    add(T::scan, "scan", scan_function(op, e));
+    add(T::reduce, "reduce", reduce_function);
+    add(T::reduce_four, "reduce_four", reduce_four_function);
+    add(T::accumulate, "accumulate", accumulate_function);
+    add(T::fold, "fold", fold_function);
+    add(T::scan, "scan", scan_function);
   }
   return out;
 }

@@ -13,9 +13,9 @@ namespace {
 constexpr std::int64_t kLanes = 32;
 using Term = std::function<Expr(const Expr&)>;
 
-class Row {
+class RowBuilder {
  public:
-  explicit Row(Elem e) : elem(e), type(dtype_of(e)) {}
+  explicit RowBuilder(Elem e) : elem(e), type(dtype_of(e)) {}
   const Elem elem;
   const DType type;
   Program p;
@@ -81,9 +81,9 @@ class Row {
   }
 };
 
-using Make = std::function<Stmt(Row&)>;
+using Make = std::function<Stmt(RowBuilder&)>;
 
-Stmt with_moments(Row& r, const ir::Buffer& x, const Expr& eps,
+Stmt with_moments(RowBuilder& r, const ir::Buffer& x, const Expr& eps,
                   const std::function<Stmt(const Expr&, const Expr&)>& then) {
   auto at = [x](const Expr& i) { return ir::load(x, {i}); };
   return r.reduced(ReduceOp::sum, at, [&](const Expr& total) {
@@ -98,8 +98,8 @@ Stmt with_moments(Row& r, const ir::Buffer& x, const Expr& eps,
   });
 }
 
-Stmt body_of(RowKernel kind, Row& r, const std::vector<ir::Buffer>& in, const ir::Buffer& out,
-             const Expr& eps) {
+Stmt body_of(RowKernel kind, RowBuilder& r, const std::vector<ir::Buffer>& in,
+             const ir::Buffer& out, const Expr& eps) {
   const ir::Buffer& x = in[0];
   auto load = [&](std::size_t k, const Expr& i) { return ir::load(in[k], {i}); };
   auto at = [&](const Expr& i) { return load(0, i); };
@@ -177,7 +177,7 @@ Stmt body_of(RowKernel kind, Row& r, const std::vector<ir::Buffer>& in, const ir
   return nullptr;
 }
 
-Stmt plane_body(PlaneKernel kind, Row& r, const std::vector<ir::Buffer>& in,
+Stmt plane_body(PlaneKernel kind, RowBuilder& r, const std::vector<ir::Buffer>& in,
                 const ir::Buffer& out) {
   auto at = [&](const Expr& i) { return ir::load(in[0], {i}); };
   auto g = [&](const Expr& i) { return ir::load(in[1], {i}); };
@@ -224,7 +224,7 @@ std::vector<Kernel> plane_kernels(const std::vector<Elem>& elems) {
   for (Elem e : elems) {
     for (int k = 0; k < kPlaneKernels; ++k) {
       const auto kind = static_cast<PlaneKernel>(k);
-      Row r(e);
+      RowBuilder r(e);
       std::vector<ir::Buffer> in;
       for (int i = 0; i < whole[k]; ++i) in.push_back(r.p.buffer(cat("a", i), e));
       if (numbers[k]) in.push_back(r.p.buffer(cat("a", whole[k]), e, number(numbers[k])));
@@ -246,7 +246,7 @@ std::vector<Kernel> row_kernels(const std::vector<Elem>& elems) {
   for (Elem e : elems) {
     for (int k = 0; k < kRowKernels; ++k) {
       const auto kind = static_cast<RowKernel>(k);
-      Row r(e);
+      RowBuilder r(e);
       std::vector<ir::Buffer> in;
       for (int i = 0; i < operands[k]; ++i) in.push_back(r.p.buffer(cat("a", i), e));
       ir::Buffer result =

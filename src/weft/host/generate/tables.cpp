@@ -404,6 +404,43 @@ bool calls_library(const Expr& e) {
   return calls.found;
 }
 
+namespace {
+
+/// The row of two operands whose code serves another: the signed type's where the sign is not seen,
+/// the smaller side's for comparisons, and one side for both where the order is not seen.
+struct Twin {
+  Op op;
+  Elem elem;
+  int layout;
+  bool swapped = false;
+  bool shares(Op other_op, Elem other_elem, int other_layout) const {
+    return op != other_op || elem != other_elem || layout != other_layout;
+  }
+};
+
+Twin twin_of(Op op, Elem e, int layout) {
+  Twin twin{op, e, layout};
+  const bool equality = op == Op::equal || op == Op::not_equal;
+  const bool bits =
+      op == Op::bitwise_and || op == Op::bitwise_or || op == Op::bitwise_xor || equality;
+  const bool products = op == Op::add || op == Op::multiply;
+  if (bits || products || op == Op::subtract) twin.elem = signless(e);
+  if (op == Op::greater || op == Op::greater_equal) {
+    twin.op = op == Op::greater ? Op::less : Op::less_equal;
+    twin.layout = layout == 0 ? 0 : 3 - layout;
+    twin.swapped = true;
+  }
+  // Of two NaNs a float's sum is the first.
+  const bool either = bits || op == Op::maximum || op == Op::minimum || products;
+  if (layout == 2 && either && (equality || is_integer(e))) {
+    twin.layout = 1;
+    twin.swapped = true;
+  }
+  return twin;
+}
+
+}  // namespace
+
 std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
   std::vector<Kernel> out;
   auto add = [&](KernelEntry at, const std::string& name, ir::PrimFunc f) -> Kernel& {
@@ -427,6 +464,15 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
         const bool left = (op == Op::floor_divide || op == Op::remainder) && dtype_of(e).is_float();
         auto value = [&](const std::vector<Expr>& in) { return no_branches(value_of(op, in)); };
         if (op == Op::nextafter && layout > 0) continue;
+        const Twin twin = twin_of(op, e, layout);
+        if (layouts == 3 && twin.shares(op, e, layout)) {
+          Kernel& kernel = add(entry(T::elementwise, k, e, layout),
+                               cat("w_", row.name, tail, suffix[layout]), nullptr);
+          kernel.code =
+              cat("w_", kRows[row_of(twin.op)].name, "_", name_of(twin.elem), suffix[twin.layout]);
+          kernel.swapped = twin.swapped;
+          continue;
+        }
         ir::PrimFunc f = op == Op::nextafter ? next_function(e)
                          : truth             ? truth_function(row.arity, e, layout, value)
                          : left              ? remainder_function(e, layout, value)
@@ -470,6 +516,17 @@ ir::PrimFunc cast_program(Elem from, Elem to) {
   });
 }
 
+/// The conversion whose code serves another: only widening sees the sign of integers, and none sees
+/// that of its result (floats become narrow integers by way of int32).
+std::pair<Elem, Elem> cast_code(Elem from, Elem to) {
+  const bool widens = is_integer(to) && elem_bytes(to) > elem_bytes(from);
+  if (is_integer(from))
+    return {to == Elem::boolean || (is_integer(to) && !widens) ? signless(from) : from,
+            signless(to)};
+  if (from == Elem::boolean || elem_bytes(to) < 4) return {from, signless(to)};
+  return {from, to};
+}
+
 class Calls final : public ir::Visitor {
  public:
   bool found = false;
@@ -510,12 +567,17 @@ std::vector<Kernel> cast_kernels() {
   for (int a = 0; a < kElems; ++a) {
     for (int b = 0; b < kElems; ++b) {
       const Elem from = static_cast<Elem>(a), to = static_cast<Elem>(b);
+      const auto [code_from, code_to] = cast_code(from, to);
+      const bool own = code_from == from && code_to == to;
+      const std::string code = cat("w_cast_", name_of(code_from), "_", name_of(code_to));
       out.push_back({entry(KernelEntry::cast, a, to),
                      cat("w_cast_", name_of(from), "_", name_of(to)),
-                     cast_program(from, to),
+                     own ? cast_program(from, to) : nullptr,
                      false,
                      {},
-                     to});
+                     to,
+                     nullptr,
+                     own ? std::string() : code});
     }
     const Elem e = static_cast<Elem>(a);
     if (is_float8(e)) continue;

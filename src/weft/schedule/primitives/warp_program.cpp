@@ -11,7 +11,7 @@ namespace {
 
 using namespace ir;
 
-constexpr std::int64_t kGroup = 128, kWarp = 32, kTile = 64, kRowBytes = 128;
+constexpr std::int64_t kGroup = 128, kWarp = 32, kTile = 64, kSharedRowBytes = 128;
 
 Stmt call_stmt(const char* op, Exprs args) { return evaluate(call(op, std::move(args))); }
 Expr address(const Buffer& b, Exprs indices) {
@@ -268,7 +268,7 @@ class Maker {
       std::vector<Stmt> all = {
           call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
           call_stmt("token_expect",
-                    {address(full_, {to}), at((p_.rows + p_.ring_columns()) * kRowBytes)})};
+                    {address(full_, {to}), at((p_.rows + p_.ring_columns()) * kSharedRowBytes)})};
       load_tile(all, ring_a_, p_.a, p_.rows, to, of_a);
       load_tile(all, ring_b_, p_.b, p_.ring_columns(), to, of_b);
       all.push_back(advance());

@@ -132,6 +132,12 @@ struct Instr {
   bool operator==(const Instr&) const = default;
 };
 
+inline bool is_alu(const Instr& i) { return i.kind == kAlu || i.kind == kAluImm; }
+/// Whether the multiplier's operand is rotated between lanes.
+inline bool rotates_product(const Instr& i) {
+  return i.kind == kAluImm && i.raddr_b >= 48 && i.op_mul;
+}
+
 const isa::InstructionSet& instruction_set();
 
 /// Through the table. encode throws "qpu.encode.range", decode "qpu.decode.unknown".

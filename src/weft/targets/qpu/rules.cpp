@@ -4,7 +4,6 @@
 namespace weft::qpu::hw {
 
 namespace {
-bool is_alu(const Instr& i) { return i.kind == kAlu || i.kind == kAluImm; }
 bool add_writes(const Instr& i) { return i.kind == kBranch || i.cond_add != kNever; }
 bool mul_writes(const Instr& i) { return i.kind == kBranch || i.cond_mul != kNever; }
 }  // namespace

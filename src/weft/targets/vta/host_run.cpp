@@ -2,15 +2,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weft/arith/sum.h"
 #include "weft/targets/vta/host_copy.h"
 
 namespace weft::vta {
 
 namespace {
-
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
-}
 
 class Runner {
  public:
@@ -56,9 +53,9 @@ class Runner {
       if (s == 0) {
         if (v < g.low || v >= g.high) to_i = 0;
       } else if (s > 0) {  // low <= v + s i < high
-        from_i = -floor_div(v - g.low, s), to_i = floor_div(g.high - 1 - v, s) + 1;
+        from_i = -arith::floor_div(v - g.low, s), to_i = arith::floor_div(g.high - 1 - v, s) + 1;
       } else {
-        from_i = -floor_div(g.high - 1 - v, -s), to_i = floor_div(v - g.low, -s) + 1;
+        from_i = -arith::floor_div(g.high - 1 - v, -s), to_i = arith::floor_div(v - g.low, -s) + 1;
       }
       first = std::max(first, from_i), end = std::min(end, to_i);
       if (g.skip) begin = std::max(begin, from_i), stop = std::min(stop, to_i);

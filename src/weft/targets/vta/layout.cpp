@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kMaxPad = 15;
 constexpr std::int64_t kDefaultAlign = 64;  // of a buffer that is declared without one
 
-std::int64_t extent_of(const Expr& e) {
+std::int64_t extent_or_one(const Expr& e) {
   std::int64_t n = 1;
   is_const_int(e, &n);
   return n;
@@ -26,7 +26,7 @@ std::int64_t extent_of(const Expr& e) {
 
 std::vector<std::int64_t> strides(const Buffer& b) {
   std::vector<std::int64_t> out(b->ndim(), 1);
-  for (std::size_t d = b->ndim(); d-- > 1;) out[d - 1] = out[d] * extent_of(b->shape[d]);
+  for (std::size_t d = b->ndim(); d-- > 1;) out[d - 1] = out[d] * extent_or_one(b->shape[d]);
   return out;
 }
 
@@ -68,7 +68,7 @@ Operand target_of(const Segment& segment) {
   Operand o;
   o.buffer = segment.store;
   o.index = segment.index;
-  for (const Expr& e : segment.store->shape) o.bounds.push_back({0, extent_of(e)});
+  for (const Expr& e : segment.store->shape) o.bounds.push_back({0, extent_or_one(e)});
   return o;
 }
 
@@ -154,7 +154,7 @@ std::optional<Layout> layout_with(const Operand& o, const Task& s, std::array<in
     }
     PackedDim p;
     p.window = true, p.dim = d;
-    std::int64_t size = extent_of(o.buffer->shape[d]);
+    std::int64_t size = extent_or_one(o.buffer->shape[d]);
     if (outside && !dma_pads) {
       p.extent = high - low + 1, p.shift = low;
       rearranged = true;
@@ -178,7 +178,7 @@ std::optional<Layout> layout_with(const Operand& o, const Task& s, std::array<in
   for (const PackedDim& p : out.dims) out.elements *= p.extent;
   // The array itself, when every step agrees.
   std::int64_t total = 1, at = lanes[0] * lanes[1];
-  for (const Expr& e : o.buffer->shape) total *= extent_of(e);
+  for (const Expr& e : o.buffer->shape) total *= extent_or_one(e);
   // Arrays are taken to begin at whole elements but where their declaration says less.
   const std::int64_t element = at * o.buffer->dtype.bytes();
   const bool aligned = o.buffer->align >= std::min<std::int64_t>(element, kDefaultAlign);

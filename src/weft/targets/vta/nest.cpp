@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "weft/arith/analyzer.h"
+#include "weft/arith/sum.h"
 #include "weft/ir/build.h"
 
 namespace weft::vta {
@@ -15,10 +16,6 @@ bool Affine::constant() const {
 }
 
 namespace {
-
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
-}
 
 class Evaluator {
  public:
@@ -92,7 +89,8 @@ class Evaluator {
   std::optional<Affine> divide(const Affine& a, const Affine& by, bool quotient) const {
     if (!by.constant() || by.base <= 0) return std::nullopt;
     std::int64_t d = by.base;
-    Affine whole = make(floor_div(a.base, d)), rest = make(a.base - floor_div(a.base, d) * d);
+    Affine whole = make(arith::floor_div(a.base, d)),
+           rest = make(a.base - arith::floor_div(a.base, d) * d);
     std::int64_t low = rest.base, high = rest.base;
     for (std::size_t i = 0; i < a.coeff.size(); ++i) {
       if (a.coeff[i] % d == 0) {

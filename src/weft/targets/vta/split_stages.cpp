@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
+#include "weft/targets/vta/trim_loops.h"
 
 namespace weft::vta {
 
@@ -11,13 +12,7 @@ using namespace ir;
 
 namespace {
 
-bool touches_chip(const Stmt& s) {
-  bool found = false;
-  for (const BufferNode* b : used_buffers(s)) found |= b->scope.starts_with("vta.");
-  return found;
-}
-
-struct Segment {
+struct StageSegment {
   bool device;
   Stmt body;
 };
@@ -38,11 +33,11 @@ Error outlived(const Buffer& kept, const Stmt& host) {
                 kept->name, "\" to a global buffer first"));
 }
 
-std::vector<Segment> segments(const Stmt& s) {
-  std::vector<Segment> out;
+std::vector<StageSegment> segments(const Stmt& s) {
+  std::vector<StageSegment> out;
   if (const auto* seq_node = as<SeqNode>(s)) {
     for (const Stmt& part : seq_node->stmts) {
-      for (Segment& one : segments(part)) {
+      for (StageSegment& one : segments(part)) {
         if (one.device && !out.empty() && out.back().device) {
           out.back().body = seq({out.back().body, one.body});
         } else {
@@ -55,8 +50,8 @@ std::vector<Segment> segments(const Stmt& s) {
   const auto* a = as<AllocateNode>(s);
   if (!a || !a->buffer->scope.starts_with("vta.")) return {{touches_chip(s), s}};
   // Host copies around the buffer's life move out of it.
-  std::vector<Segment> inner = segments(a->body);
-  auto lives = [&](const Segment& one) {
+  std::vector<StageSegment> inner = segments(a->body);
+  auto lives = [&](const StageSegment& one) {
     return used_buffers(one.body).count(a->buffer.get()) > 0;
   };
   std::size_t first = 0, end = inner.size();
@@ -94,7 +89,7 @@ PrimFunc split_stages(const PrimFunc& f) {
   Stmt body = without_globals(f->body, globals);
   std::vector<Stmt> launches;
   int kernels = 0, hosts = 0;
-  for (const Segment& one : segments(body)) {
+  for (const StageSegment& one : segments(body)) {
     std::string name =
         one.device ? cat(f->name, "_kernel", kernels++) : cat(f->name, "_host", hosts++);
     launches.push_back(make_ref<LaunchNode>(std::move(name), std::vector<LaunchAxis>{}, one.body));

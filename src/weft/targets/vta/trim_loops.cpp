@@ -25,13 +25,6 @@ void parts_of(const Expr& e, Exprs& out) {
   }
 }
 
-bool touches_chip(const Stmt& s) {
-  for (const BufferNode* b : used_buffers(s)) {
-    if (b->scope.starts_with("vta.")) return true;
-  }
-  return false;
-}
-
 class Trim final : public Rewriter {
  protected:
   Stmt rewrite_for(const Stmt& given) override {
@@ -95,6 +88,13 @@ class Trim final : public Rewriter {
 };
 
 }  // namespace
+
+bool touches_chip(const Stmt& s) {
+  for (const BufferNode* b : used_buffers(s)) {
+    if (b->scope.starts_with("vta.")) return true;
+  }
+  return false;
+}
 
 PrimFunc trim_loops(const PrimFunc& f) {
   Stmt body = Trim().rewrite(f->body);

@@ -8,6 +8,9 @@
 
 namespace weft::vta {
 
+/// Whether a statement reads or writes one of the chip's memories.
+bool touches_chip(const ir::Stmt& s);
+
 /// Runs after buffers were made compact, which are then compacted once more. Only nests that touch
 /// the chip's memories change.
 ir::PrimFunc trim_loops(const ir::PrimFunc& f);

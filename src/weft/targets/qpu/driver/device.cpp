@@ -5,11 +5,11 @@
 
 #include "weft/targets/qpu/abi.h"
 #include "weft/targets/qpu/isa.h"
+#include "weft/targets/qpu/shadow.h"
 
 namespace weft::qpu::hw {
 
 namespace {
-constexpr int kMaxQpus = 12;
 /// The uniform stream is read ahead by two words.
 constexpr std::size_t kReadAhead = 2;
 

@@ -9,8 +9,6 @@
 namespace weft::qpu::hw {
 
 namespace {
-bool rotates(const Instr& i) { return i.kind == kAluImm && i.raddr_b >= 48 && i.op_mul; }
-
 constexpr std::string_view kHelpers = R"(
 declare i32 @weft_qpu_read(ptr, ptr, i32, i32, i32, i32)
 declare i32 @weft_qpu_write(ptr, ptr, i32, i32, i32, i32)
@@ -344,7 +342,7 @@ void Emitter::alu(std::uint32_t at, const Instr& i) {
   if (i.op_add) pinned_.push_back(sum = add_op(i, add_a, add_b));
   if (i.op_mul) {
     product = mul_op(i, mul_a, mul_b);
-    if (rotates(i)) product = rotated(product, i.raddr_b);
+    if (rotates_product(i)) product = rotated(product, i.raddr_b);
     pinned_.push_back(product);
   }
   // Conditions look at the flags before this instruction.

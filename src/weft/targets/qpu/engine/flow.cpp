@@ -6,12 +6,10 @@
 namespace weft::qpu::hw {
 
 namespace {
-bool is_alu(const Instr& i) { return i.kind == kAlu || i.kind == kAluImm; }
 bool waits(const Instr& i) {
   return i.kind == kSem ||
          (is_alu(i) && (i.raddr_a == kRMutex || (i.kind == kAlu && i.raddr_b == kRMutex)));
 }
-bool rotates(const Instr& i) { return i.kind == kAluImm && i.raddr_b >= 48 && i.op_mul; }
 
 /// A move, whichever unit makes it.
 bool add_moves(const Instr& i) {
@@ -91,7 +89,7 @@ bool needs_literal(const Instr& i) {
   if (i.kind == kAlu && i.sig == kSigBreak)
     return i.op_add || i.op_mul || i.raddr_a != kNull || i.raddr_b != kNull;
   if (i.op_mul == kV8muld) return true;
-  if (rotates(i)) {
+  if (rotates_product(i)) {
     if (i.mul_a > 3 || i.mul_b > 3) return true;
     if (i.sf && (!i.op_add || i.cond_mul != kAlways)) return true;  // flags before the rotation
   }
@@ -123,7 +121,7 @@ void uses_of(const Instr& i, Live* reads, Live* writes) {
       if (add_operands(i.op_add) > 1) read(source_slot(i, i.add_b));
     }
     if (i.op_mul) read(source_slot(i, i.mul_a)), read(source_slot(i, i.mul_b));
-    if (rotates(i) && i.raddr_b == 48) read(kSlotAcc + 5);
+    if (rotates_product(i) && i.raddr_b == 48) read(kSlotAcc + 5);
   }
   Live conditional;
   auto write = [&](bool active, bool file_b, unsigned address, unsigned cond) {
@@ -194,7 +192,7 @@ void step_shapes(const Instr& i, Shapes* shapes) {
       if (n < 16) add = {static_cast<std::int32_t>(static_cast<std::uint32_t>(a.stride) << n)};
     }
     if (c == kSame && d == kSame) mul = kSame;
-    else if (mul_moves(i) && !rotates(i)) mul = c;
+    else if (mul_moves(i) && !rotates_product(i)) mul = c;
   }
   auto put = [&](bool active, bool file_b, unsigned address, unsigned cond, Shape v) {
     if (!active || cond == kNever) return;

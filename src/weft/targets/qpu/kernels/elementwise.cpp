@@ -3,20 +3,12 @@
 // Mandelbrot.
 
 #include "weft/targets/qpu/kernels/kernels.h"
+#include "weft/targets/qpu/kernels/operands.h"
 #include "weft/targets/qpu/language/macros.h"
 
 namespace weft::qpu::kernels {
 
 namespace {
-template <typename T>
-PtrExpr<T> bytes(const Ptr<T>& p, IntExpr n) {
-  return PtrExpr<T>::of((IntExpr::of(p.expr) + n).expr);
-}
-template <typename T>
-PtrExpr<T> bytes(PtrExpr<T> p, IntExpr n) {
-  return PtrExpr<T>::of((IntExpr::of(p.expr) + n).expr);
-}
-
 /// Visits this QPU's vectors of x[0..n) (and y): body(vx, vy, offset in bytes, elements valid).
 /// Requests run one vector ahead, clamped to the last element, so nothing outside is touched.
 template <typename F>
@@ -164,11 +156,6 @@ void mandelbrot_kernel(Ptr<Int> out, Int width, Int height, Float x0, Float y0, 
   End
 }
 
-void holds(std::size_t have, std::int64_t need, const char* what) {
-  if (static_cast<std::int64_t>(have) < need)
-    throw Error(ErrorKind::shape, "qpu.kernel.size",
-                cat("array \"", what, "\" has ", have, " elements, and ", need, " are needed"));
-}
 void positive(int n, const char* what) {
   if (n < 0)
     throw Error(ErrorKind::value, "qpu.kernel.extent", cat(what, " is ", n))

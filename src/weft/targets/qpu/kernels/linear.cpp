@@ -2,6 +2,7 @@
 // Matrix kernels: GEMV split over columns, GEMM with operands broadcast from registers.
 
 #include "weft/targets/qpu/kernels/kernels.h"
+#include "weft/targets/qpu/kernels/operands.h"
 #include "weft/targets/qpu/language/macros.h"
 
 namespace weft::qpu::kernels {
@@ -174,11 +175,6 @@ int check(int n, int least, const char* what) {
     throw Error(ErrorKind::value, "qpu.kernel.extent", cat(what, " is ", n))
         .note(cat("legal: at least ", least));
   return n;
-}
-void holds(std::size_t have, std::int64_t need, const char* what) {
-  if (static_cast<std::int64_t>(have) < need)
-    throw Error(ErrorKind::shape, "qpu.kernel.size",
-                cat("array \"", what, "\" has ", have, " elements, and ", need, " are needed"));
 }
 }  // namespace
 

@@ -6,16 +6,12 @@
 #include <limits>
 
 #include "weft/targets/qpu/kernels/kernels.h"
+#include "weft/targets/qpu/kernels/operands.h"
 #include "weft/targets/qpu/language/macros.h"
 
 namespace weft::qpu::kernels {
 
 namespace {
-template <typename T>
-PtrExpr<T> bytes(const Ptr<T>& p, IntExpr n) {
-  return PtrExpr<T>::of((IntExpr::of(p.expr) + n).expr);
-}
-
 /// out[o] = in[l j + k] +- w^k in[l j + k + n / 2] with j = o / 2l, k = o mod l; `bits` = log2 l.
 void fft_stage(Ptr<Float> re, Ptr<Float> im, Ptr<Float> to_re, Ptr<Float> to_im, Ptr<Float> cosine,
                Ptr<Float> sine, Int n, Int bits, Int twiddle) {
@@ -112,11 +108,6 @@ void bitonic_step(Ptr<Int> from, Ptr<Int> to, Int n, Int distance, Int run) {
   End
 }
 
-void holds(std::size_t have, std::int64_t need, const char* what) {
-  if (static_cast<std::int64_t>(have) < need)
-    throw Error(ErrorKind::shape, "qpu.kernel.size",
-                cat("array \"", what, "\" has ", have, " elements, and ", need, " are needed"));
-}
 }  // namespace
 
 std::int64_t fft(const Floats& re, const Floats& im, const Floats& scratch_re,

@@ -12,6 +12,7 @@
 #include "weft/ir/visit.h"
 #include "weft/stages/conditions.h"
 #include "weft/targets/qpu/tensor/lowerer.h"
+#include "weft/targets/qpu/tensor/nest.h"
 
 namespace weft::qpu::tensor {
 
@@ -23,8 +24,7 @@ using stages::linear_in;
 using stages::slack;
 
 namespace {
-constexpr std::size_t kInFlight = 4, kMaxStreams = 20;  // requests per TMU
-constexpr std::int64_t kLanes = 16;
+constexpr std::size_t kRequestsOfTmu = 4, kMaxStreams = 20;  // requests per TMU
 
 bool lazy_loads(const Expr& e) {
   bool found = false;
@@ -157,7 +157,8 @@ void Lowerer::start_streams(Flow& flow) {
     flow.moving += t.step != nullptr;
   }
   for (std::size_t i = flow.moving, sent = i; i < loads.size(); ++i) {
-    for (; sent < loads.size() && sent < i + kInFlight; ++sent) ask(loads[sent].pointer, false);
+    for (; sent < loads.size() && sent < i + kRequestsOfTmu; ++sent)
+      ask(loads[sent].pointer, false);
     take(loads[i].value, false);
   }
   if (!flow.tail.hops.empty()) flow.last = keep(op(Op::sub, flow.end, constant(1)));
@@ -251,7 +252,7 @@ void Lowerer::run_one_ahead(Flow& flow, bool once) {
   const std::size_t count = flow.moving;
   auto ask_for = [&](std::size_t j) { ask(loads[j].pointer, j % 2 != 0); };
   // Of an odd number of streams, the last and the first share a TMU and follow each other.
-  const std::size_t ahead = std::min(2 * kInFlight - count % 2, count);
+  const std::size_t ahead = std::min(2 * kRequestsOfTmu - count % 2, count);
   for (std::size_t j = 0; j < ahead; ++j) ask_for(j);
   auto step = [&](bool more) {
     if (more) move_to(flow, op(Op::add, var(flow.step), constant(1)));
@@ -304,7 +305,7 @@ bool Lowerer::pipeline(const ForNode* s) {
   // Stream number j of the list asks TMU j mod 2. Nothing else reads through TMU1 meanwhile: an
   // expression that does would take a stream's result.
   const std::size_t most = (flow.moving + 1) / 2;  // streams of one TMU
-  const auto steps = static_cast<std::int64_t>(flow.moving ? kInFlight / most : 0);
+  const auto steps = static_cast<std::int64_t>(flow.moving ? kRequestsOfTmu / most : 0);
   if (steps > 1 && !(known && n < 2 * steps)) run_far_ahead(flow, steps);
   else run_one_ahead(flow, known && n <= 1);
   for (const Stream& o : flow.streams.stores) streams_.erase(o.store);

@@ -26,10 +26,6 @@ using stages::slack;
 
 namespace {
 
-bool plain(const ForNode* loop) {
-  return loop->for_kind == ForKind::serial || loop->for_kind == ForKind::unrolled;
-}
-
 Stmt with_body(const ForNode* t, Stmt body) {
   return make_for(t->var, t->min, t->extent, std::move(body), t->for_kind, t->axis, t->annotations);
 }
@@ -99,7 +95,7 @@ class HoistGuards final : public Rewriter {
     Stmt inner = Rewriter::rewrite_for(s);
     const auto* loop = as<ForNode>(inner);
     const auto* guard = loop ? as<IfNode>(loop->body) : nullptr;
-    if (!guard || !plain(loop) || guard->else_case) return inner;
+    if (!guard || !serial_or_unrolled(loop) || guard->else_case) return inner;
     std::vector<Expr> out, in;
     for (const Expr& c : conjuncts(guard->condition)) {
       bool moves = !uses_var(c, loop->var.get()) && !has_loads(c);
@@ -124,8 +120,9 @@ class WholeTiles final : public Rewriter {
     const auto* loop = as<ForNode>(inner);
     const auto* guard = loop ? as<IfNode>(loop->body) : nullptr;
     std::int64_t n = 0;
-    if (!guard || guard->else_case || !plain(loop) || !is_const_int(loop->extent, &n) || n < 2 ||
-        n > kTile || !is_const_int_value(loop->min, 0) || !sums(guard->then_case))
+    if (!guard || guard->else_case || !serial_or_unrolled(loop) ||
+        !is_const_int(loop->extent, &n) || n < 2 || n > kTile ||
+        !is_const_int_value(loop->min, 0) || !sums(guard->then_case))
       return inner;
     const Expr last = make_int(n - 1, loop->var->dtype);
     std::vector<Expr> whole;
@@ -181,7 +178,7 @@ class Promote final : public Rewriter {
  protected:
   Stmt rewrite_for(const Stmt& s) override {
     const auto* loop = as<ForNode>(s);
-    if (!plain(loop)) return Rewriter::rewrite_for(s);
+    if (!serial_or_unrolled(loop)) return Rewriter::rewrite_for(s);
     Stmt promoted = promote(s);
     return promoted ? rewrite(promoted) : Rewriter::rewrite_for(s);
   }
@@ -293,7 +290,7 @@ class Promote final : public Rewriter {
   /// innermost body; `start` stays null when there is no such statement.
   static Stmt without_start(const Stmt& s, const Buffer& buffer, std::vector<const ForNode*>& nest,
                             Expr& start) {
-    if (const auto* loop = as<ForNode>(s); loop && plain(loop)) {
+    if (const auto* loop = as<ForNode>(s); loop && serial_or_unrolled(loop)) {
       nest.push_back(loop);
       Stmt body = without_start(loop->body, buffer, nest, start);
       return start ? with_body(loop, body) : s;
@@ -348,7 +345,7 @@ class Peel final : public Rewriter {
     Stmt inner = Rewriter::rewrite_for(s);
     const auto* loop = as<ForNode>(inner);
     bool only_last = false;
-    const Stmt parts = plain(loop) ? peel(loop, lane_, &only_last) : nullptr;
+    const Stmt parts = serial_or_unrolled(loop) ? peel(loop, lane_, &only_last) : nullptr;
     if (!parts) return inner;
     const Stmt straight = only_last ? unroll_guarded(loop) : nullptr;
     return straight ? straight : parts;

@@ -23,7 +23,7 @@ using stages::linear_in;
 namespace {
 constexpr std::int64_t kRound = 16;  // steps: the words of a vector
 constexpr std::int64_t kShort = 2;   // steps that are worth it
-constexpr std::size_t kInFlight = 4;
+constexpr std::size_t kRequests = 4;
 constexpr std::size_t kPerStep = 2;  // vectors of one step: more would need too many registers
 constexpr std::size_t kSums = 8;     // and the vectors of sixteen steps that they want
 
@@ -214,7 +214,7 @@ bool Lowerer::rounds(const ForNode* s) {
     assign(left, op(Op::sub, var(left), constant(kRound)));
     b_.close();
     std::uint32_t drop = b_.fresh();
-    for (std::size_t i = 0; i < kInFlight; ++i) take(drop, false);
+    for (std::size_t i = 0; i < kRequests; ++i) take(drop, false);
   }
   if (known) {
     if (n % kRound) short_round(round, n % kRound, whole);
@@ -254,10 +254,10 @@ void Lowerer::start_rounds(Round& round) {
   const std::vector<Vectors>& carried = round.carried;
   std::size_t sent = 0;
   for (std::size_t i = 0; i < carried.size(); ++i) {
-    for (; sent < carried.size() && sent < i + kInFlight; ++sent) ask(carried[sent].pointer, true);
+    for (; sent < carried.size() && sent < i + kRequests; ++sent) ask(carried[sent].pointer, true);
     take(carried[i].value, true);
   }
-  for (std::size_t i = 0; i < kInFlight; ++i) ask_next(round, false);
+  for (std::size_t i = 0; i < kRequests; ++i) ask_next(round, false);
   for (std::size_t i = 0; i < round.held; ++i) {
     take(round.vectors[i], false);
     ask_next(round, false);
@@ -285,7 +285,7 @@ void Lowerer::one_round(Round& round, std::uint32_t left) {
   auto more = [&] { return compare(Compare::ge, var(left), constant(2 * kRound)); };
   Value hop = keep(b_.select(more(), constant(4 * kRound), constant(0)));
   for (Vectors& m : round.moving) m.last_step = keep(b_.select(more(), m.step, constant(0)));
-  round.asked = kInFlight + held;
+  round.asked = kRequests + held;
   std::size_t requested = 0, received = 0;  // carried vectors of the next round
   for (std::size_t g = 0; g < groups; ++g) {
     std::size_t taken = 0;
@@ -300,7 +300,7 @@ void Lowerer::one_round(Round& round, std::uint32_t left) {
       }
       while (g + 1 == groups && requested < round.carried.size() &&
              round.carried[requested].last_use <= r) {
-        if (requested - received == kInFlight) take(round.carried[received++].value, true);
+        if (requested - received == kRequests) take(round.carried[received++].value, true);
         const Vectors& c = round.carried[requested++];
         assign(c.pointer, op(Op::add, var(c.pointer), hop));
         ask(c.pointer, true);
@@ -324,14 +324,14 @@ void Lowerer::short_round(Round& round, std::int64_t steps, bool follows) {
     ask(m.pointer, false);
     if (++sent + streams <= total) assign(m.pointer, op(Op::add, var(m.pointer), m.step));
   };
-  while (sent < std::min(kInFlight, total)) ask_one();
+  while (sent < std::min(kRequests, total)) ask_one();
   const Value last = constant(steps - 1), lane = b_.expr(Op::element);
   const Value over = op(Op::max, op(Op::sub, lane, last), constant(0));  // lanes past the last step
   const Value hop =
       keep(op(Op::sub, constant(follows ? 4 * kRound : 0), op(Op::shl, over, constant(2))));
   std::size_t asked = 0;
   for (std::size_t i = 0; i < round.carried.size(); ++i) {
-    for (; asked < round.carried.size() && asked < i + kInFlight; ++asked) {
+    for (; asked < round.carried.size() && asked < i + kRequests; ++asked) {
       const Vectors& c = round.carried[asked];
       assign(c.pointer, op(Op::add, var(c.pointer), hop));
       ask(c.pointer, true);

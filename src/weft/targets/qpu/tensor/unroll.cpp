@@ -15,10 +15,6 @@ using namespace ir;
 namespace {
 constexpr std::size_t kStatements = 24, kReads = 20;  // what straight code may have in all
 
-bool plain(const ForNode* loop) {
-  return loop->for_kind == ForKind::serial || loop->for_kind == ForKind::unrolled;
-}
-
 /// A loop's body as stores, its registers apart.
 struct Straight {
   std::vector<const AllocateNode*> registers;
@@ -39,8 +35,8 @@ bool write_out(const Stmt& s, Straight& out) {
   }
   if (const auto* loop = as<ForNode>(s)) {
     std::int64_t n = 0, first = 0;
-    if (!plain(loop) || !is_const_int(loop->extent, &n) || !is_const_int(loop->min, &first) ||
-        n < 1 || n > static_cast<std::int64_t>(kStatements))
+    if (!serial_or_unrolled(loop) || !is_const_int(loop->extent, &n) ||
+        !is_const_int(loop->min, &first) || n < 1 || n > static_cast<std::int64_t>(kStatements))
       return false;
     out.unrolled = true;
     for (std::int64_t i = 0; i < n; ++i) {
@@ -93,8 +89,8 @@ class Unroll final : public Rewriter {
   Stmt rewrite_for(const Stmt& s) override {
     const auto* loop = as<ForNode>(s);
     Straight out;
-    if (!plain(loop) || is_const_int_value(loop->extent, 1) || !write_out(loop->body, out) ||
-        !out.unrolled || reads(out.stores) > kReads) {
+    if (!serial_or_unrolled(loop) || is_const_int_value(loop->extent, 1) ||
+        !write_out(loop->body, out) || !out.unrolled || reads(out.stores) > kReads) {
       // A nest of small loops that stands alone, such as the rest of another loop's steps.
       Straight all;
       const bool nested = loop->body->kind == StmtKind::for_;

@@ -7,6 +7,11 @@
 
 namespace weft::qpu::tensor {
 
+/// A loop whose steps one QPU takes one after another.
+inline bool serial_or_unrolled(const ir::ForNode* loop) {
+  return loop->for_kind == ir::ForKind::serial || loop->for_kind == ir::ForKind::unrolled;
+}
+
 /// Of a kernel's body, after accumulators have become registers.
 ir::Stmt unroll_small(const ir::Stmt& body);
 /// A loop whose whole body stands under a condition, as straight code with the mark kPartialLast

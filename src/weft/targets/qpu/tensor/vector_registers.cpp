@@ -7,14 +7,13 @@
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
 #include "weft/stages/linear.h"
+#include "weft/targets/qpu/tensor/nest.h"
 
 namespace weft::qpu::tensor {
 
 using namespace ir;
 
 namespace {
-constexpr std::int64_t kLanes = 16;
-
 /// The number of the vector that an index names, and whether by its own lane; null: of none.
 Expr vector_of(const Expr& index, const VarNode* lane, bool* own) {
   const auto by_lane = stages::linear_in(index, lane);
