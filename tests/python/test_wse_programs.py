@@ -162,10 +162,8 @@ comptime { @bind_data_task(two, @get_data_task_id(c2)); @bind_data_task(three, @
 """
 
 
-@pytest.mark.parametrize("swaps", [(False, False), (False, True), (True, True)])
-def test_swaps_of_one_color_of_a_pair(swaps, tmp_path):
-    """What arrives on color 2 is received on 3 where 3 swaps, and on 2 as well where 2 does not."""
-    config = ".{ .routes = .{ .rx = WEST, .tx = RAMP, .color_swap_x = %s } }"
+def taken(tmp_path, colors):
+    """What the right PE of two adds up by color 2 and by color 3, where the left one sends twenty fives on color 2."""
     (tmp_path / "layout.csl").write_text(
         """
 const c2 = @get_color(2); const c3 = @get_color(3);
@@ -173,12 +171,8 @@ layout {
   @set_rectangle(2, 1);
   @set_tile_code(0, 0, "send.csl", .{ .c = c2 });
   @set_tile_code(1, 0, "take.csl", .{ .c2 = c2, .c3 = c3 });
-  @set_color_config(0, 0, c2, .{ .routes = .{ .rx = RAMP, .tx = EAST } });
 """
-        + "".join(
-            f"  @set_color_config(1, 0, c{c}, {config % str(on).lower()});\n"
-            for c, on in zip((2, 3), swaps)
-        )
+        + colors
         + "}"
     )
     (tmp_path / "send.csl").write_text(
@@ -191,39 +185,37 @@ layout {
     runner.load()
     runner.run()
     runner._call("stop")
-    want = {(False, False): [100, 0], (False, True): [100, 100], (True, True): [0, 100]}[swaps]
-    assert list(runner.read_symbol(1, 0, "got", "uint32")) == want
+    return list(runner.read_symbol(1, 0, "got", "uint32"))
+
+
+@pytest.mark.parametrize("swaps", [(False, False), (False, True), (True, True)])
+def test_swaps_of_one_color_of_a_pair(swaps, tmp_path):
+    """What arrives on color 2 is received on 3 where 3 swaps, and on 2 as well where 2 does not."""
+    config = ".{ .routes = .{ .rx = WEST, .tx = RAMP, .color_swap_x = %s } }"
+    got = taken(
+        tmp_path,
+        "  @set_color_config(0, 0, c2, .{ .routes = .{ .rx = RAMP, .tx = EAST } });\n"
+        + "".join(
+            f"  @set_color_config(1, 0, c{c}, {config % str(on).lower()});\n"
+            for c, on in zip((2, 3), swaps)
+        ),
+    )
+    assert (
+        got == {(False, False): [100, 0], (False, True): [100, 100], (True, True): [0, 100]}[swaps]
+    )
 
 
 @pytest.mark.parametrize("axes", ["xy", "x", "y", ""])
 def test_swaps_of_the_color_that_a_core_sends_on(axes, tmp_path):
     """What the core of a PE that swaps both ways sends on color 2 leaves on 3; one axis alone does not concern the core."""
     swaps = ", ".join(f".color_swap_{a} = true" for a in axes)
-    (tmp_path / "layout.csl").write_text(
-        """
-const c2 = @get_color(2); const c3 = @get_color(3);
-layout {
-  @set_rectangle(2, 1);
-  @set_tile_code(0, 0, "send.csl", .{ .c = c2 });
-  @set_tile_code(1, 0, "take.csl", .{ .c2 = c2, .c3 = c3 });
-"""
-        + f"  @set_color_config(0, 0, c3, .{{ .routes = .{{ .rx = RAMP, .tx = EAST{', ' + swaps if swaps else ''} }} }});\n"
+    got = taken(
+        tmp_path,
+        f"  @set_color_config(0, 0, c3, .{{ .routes = .{{ .rx = RAMP, .tx = EAST{', ' + swaps if swaps else ''} }} }});\n"
         + "  @set_color_config(0, 0, c2, .{ .routes = .{ .rx = RAMP, .tx = EAST } });\n"
-        + "".join(f"  @set_color_config(1, 0, c{c}, .{{ .routes = .{{ .rx = WEST, .tx = RAMP }} }});\n" for c in (2, 3))
-        + "}"
+        + "".join(f"  @set_color_config(1, 0, c{c}, .{{ .routes = .{{ .rx = WEST, .tx = RAMP }} }});\n" for c in (2, 3)),
     )  # fmt: skip
-    (tmp_path / "send.csl").write_text(
-        "param c: color; const X = @get_dsd(fabout_dsd, .{ .extent = 20, .fabric_color = c, .output_queue = @get_output_queue(2) });"
-        + START % "@mov32(X, @as(u32, 5));"
-    )
-    (tmp_path / "take.csl").write_text(TAKE)
-    wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"))
-    runner = wse.SdkRuntime(str(tmp_path / "out"), memcpy_required=False)
-    runner.load()
-    runner.run()
-    runner._call("stop")
-    want = [0, 100] if axes == "xy" else [100, 0]
-    assert list(runner.read_symbol(1, 0, "got", "uint32")) == want
+    assert got == ([0, 100] if axes == "xy" else [100, 0])
 
 
 STREAMS = """
