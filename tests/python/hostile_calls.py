@@ -6,7 +6,7 @@ Calls that crash or never end take the process with them; the file `at` names th
 import enum
 import faulthandler
 import functools
-import importlib
+import importlib.util
 import inspect
 import json
 import os
@@ -35,6 +35,8 @@ LEFT_OUT = (
     "use use_deterministic set_threads seed shutdown set_grad_enabled set_num_threads set_rng_state set_state manual_seed init local "
     "use_deterministic_algorithms set_printoptions seterr set_default_device set_default_dtype tune_operations shell show stop error value_error"
 ).split()
+if importlib.util.find_spec("weft._rpc") is None:  # a build without gRPC
+    MODULES.remove("weft.rpc")
 _kept = []
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "compat" / "cerebras"))
 
@@ -149,6 +151,10 @@ OBJECTS = {
     "DataLoader": lambda: weft.data.DataLoader(weft.data.TensorDataset(hostile_values.ones())),
     "Polynomial": lambda: weft.polynomial.Polynomial([1.0, 2.0]),
 }
+
+if "weft.rpc" not in MODULES:
+    for _name in ("Remote", "RemoteModule", "RemoteFunction", "Server"):
+        del OBJECTS[_name]
 
 
 def module(name):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import weft
 from hostile_values import VALUES, Fight, doubled, having, in_one_another, raises
+from present import remote_devices
 
 COUNT, SEED = (
     int(os.environ.get("WEFT_TEST_CALLS", "90")),
@@ -443,6 +444,7 @@ def test_helpers_for_wafers_and_extensions_refuse_what_is_none():
 
 
 def test_names_and_configurations_for_servers_are_not_written_out():
+    remote_devices()
     remote = hostile_calls.remote()
     module = hostile_calls.OBJECTS["RemoteModule"]()
     for value in (doubled(1.0), doubled(weft.ones(2)), 3, None):

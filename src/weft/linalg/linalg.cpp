@@ -68,11 +68,11 @@ NDArray solve_few(const NDArray& a, const NDArray& b, std::string_view name, con
 
 /// Factors of a stack of matrices for solve_triangle, and where the rows of each went.
 template <typename T>
-struct Factors {
+struct StackFactors {
   NDArray negative;
   std::vector<std::int64_t> rows;
 
-  Factors(const NDArray& a, std::string_view name, const NDArray& given) {
+  StackFactors(const NDArray& a, std::string_view name, const NDArray& given) {
     const NDArray A = columns(a);
     const std::int64_t n = a.shape()[a.ndim() - 1], count = batch_of(A);
     auto* getrf = routine<void(const Int*, const Int*, T*, const Int*, Int*, Int*)>(
@@ -99,7 +99,7 @@ template <typename T>
 NDArray solve_by_products(const NDArray& a, const NDArray& b, std::string_view name,
                           const NDArray& given) {
   const std::int64_t n = b.shape()[b.ndim() - 2], k = b.shape()[b.ndim() - 1];
-  const Factors<T> of(a, name, given);
+  const StackFactors<T> of(a, name, given);
   const NDArray out = NDArray::empty(b.device(), b.elem(), b.shape());
   for (std::int64_t m = 0, count = batch_of(a); m < count; ++m) {
     T* const x = data<T>(out) + m * n * k;
@@ -117,7 +117,7 @@ NDArray solve_by_products(const NDArray& a, const NDArray& b, std::string_view n
 template <typename T>
 NDArray inverse_by_products(const NDArray& a, const NDArray& given) {
   const std::int64_t n = a.shape()[a.ndim() - 1];
-  const Factors<T> of(a, "inv", given);
+  const StackFactors<T> of(a, "inv", given);
   const NDArray out = NDArray::empty(a.device(), a.elem(), a.shape());
   std::vector<T> turned(static_cast<std::size_t>(n));
   for (std::int64_t m = 0, count = batch_of(a); m < count; ++m) {

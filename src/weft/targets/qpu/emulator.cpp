@@ -415,7 +415,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
                              const sim::RunLimits& limits) {
   Loaded& loaded = part(this->loaded(handle), launch.kernel);
   make_ready(loaded);
-  sim::Debugger* debugger = sim::debugger();
+  sim::Debugger* debugger = options_.debugged ? sim::debugger() : nullptr;
   std::vector<std::uint32_t> words = prepare(loaded, launch, !debugger);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
   std::int64_t finish = 0;
@@ -625,7 +625,10 @@ EmulatorOptions parse_options(std::string_view name) {
 }
 
 Ref<runtime::Device> make_device(std::string_view name) {
-  EmulatorOptions options = parse_options(name);
+  return make_device(name, parse_options(name));
+}
+
+Ref<runtime::Device> make_device(std::string_view name, const EmulatorOptions& options) {
   runtime::DeviceInfo info;
   info.name = std::string(name);
   info.description = cat(options.qpus, " emulated VideoCore IV QPUs");

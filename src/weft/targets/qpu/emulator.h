@@ -38,6 +38,7 @@ struct EmulatorOptions {
   // program for them.
   std::int64_t join_after = 20'000'000;
   bool file_cache = true;  // translated engine: machine code is kept for other processes
+  bool debugged = true;    // runs are shown in the process' debugger, where one is attached
 };
 
 class Emulator final : public sim::Simulator {
@@ -135,6 +136,8 @@ class Emulator final : public sim::Simulator {
 /// "qpu", or "qpu:qpus=4,races=off,reads=report,memory=64" (MiB), as a device. "threads=2" has an
 /// effect with "counts=off" and races checked, on programs without mutex and prints.
 Ref<runtime::Device> make_device(std::string_view name = "qpu");
+/// A device of that name, its options given.
+Ref<runtime::Device> make_device(std::string_view name, const EmulatorOptions& options);
 EmulatorOptions parse_options(std::string_view name);
 
 }  // namespace weft::qpu::hw

@@ -63,8 +63,11 @@ class Trial {
     constexpr std::int64_t kMegabyte = 1 << 20, kSpare = 4;  // for programs and their arguments
     std::int64_t bytes = 0;
     for (const Param& p : f->params) bytes += elements(p.buffer) * p.buffer->dtype.bytes();
-    device_ = hw::make_device(
-        cat(target_, ",memory=", bytes / kMegabyte + kSpare, ",races=off,counts=off"));
+    const std::string name =
+        cat(target_, ",memory=", bytes / kMegabyte + kSpare, ",races=off,counts=off");
+    hw::EmulatorOptions options = hw::parse_options(name);
+    options.debugged = false;  // whoever debugs a program launches it, not its candidates
+    device_ = hw::make_device(name, options);
     for (const Param& p : f->params) {
       runtime::CallArg arg;
       arg.dtype = p.buffer->dtype;
