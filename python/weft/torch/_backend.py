@@ -262,8 +262,8 @@ def _lay_out_masks(module):
         module.recompile()
 
 
-def _split(example_inputs):
-    """How aot_autograd splits a training step into its two passes.
+def _partitioner(example_inputs):
+    """The argument of aot_autograd that splits a training step into its two passes.
 
     On a card what is cheap is computed again in the backward pass, so a chain of element-wise operators stores its result
     alone: memory bounds it there. On a host a tanh costs more than its load, and what the forward pass has is kept.
@@ -306,6 +306,6 @@ def backend(module, example_inputs, **arguments):
         inference_compiler=compile_graph,
         decompositions=decompositions(),
         keep_inference_input_mutations=True,
-        **_split(example_inputs),
+        **_partitioner(example_inputs),
     )
     return with_second_gradients(compiled(module, example_inputs), module, facts, example_inputs)
